@@ -1,0 +1,162 @@
+"""What every stage reports: a finding says where, what was found, what is wanted and what to do next.
+
+Findings are values. Rules return them, the loader raises them in an `InputError`, views turn them into text.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+_DIGITS = re.compile(r"([0-9]+)")
+
+INPUT_CODES: dict[str, str] = {
+    "file": "FAB001",
+    "yaml-syntax": "FAB002",
+    "yaml-duplicate-key": "FAB003",
+    "yaml-implicit-type": "FAB004",
+    "schema": "FAB005",
+    "unknown-key": "FAB006",
+    "csv": "FAB007",
+    "reference": "FAB008",
+}
+"""Name -> code of what can be wrong with an input file; FAB009 is kept free for one more."""
+
+
+class Severity(IntEnum):
+    """How bad a finding is; members compare, `str()` gives the word that people read."""
+
+    NOTE = 1
+    WARNING = 2
+    ERROR = 3
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place in an input file; line and column count from 1, line 0 means the file as a whole."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the fabric; empty strings mean "not narrowed down to that"."""
+
+    node: str = ""
+    port: str = ""
+    link: str = ""
+    network: str = ""
+
+    def __str__(self) -> str:
+        where = " ".join(word for word in (self.node, self.port) if word)
+        if self.link and not where:
+            where = f"link {self.link}"
+        if self.network and not where:
+            where = f"network {self.network}"
+        return where
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One cause, told once: `message` is the headline without the code, `help` the next step."""
+
+    code: str
+    name: str
+    severity: Severity
+    places: tuple[Place, ...]
+    setting: str
+    found: str
+    wanted: str
+    peer: str
+    position: Position | None
+    help: str
+    message: str
+    reason: str = ""
+    affected: tuple[str, ...] = ()
+    count: int = 1
+    waived: str = ""
+    excerpt: str = field(default="", compare=False)
+    """The source line with a caret below, where the finding comes from an input file."""
+
+    def sort_key(self) -> tuple[object, ...]:
+        """Reports are ordered by position, then by the nodes' natural order; no position comes last."""
+        at = self.position
+        where = (0, natural(at.file), at.line, at.column) if at else (1, natural(""), 0, 0)
+        places = tuple((natural(p.node), natural(p.port), natural(p.link), p.network) for p in self.places)
+        return (*where, places, self.code, self.setting, self.message)
+
+
+class InputError(Exception):
+    """The input cannot be used (exit code 2); carries every finding of the stage, in report order."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings: tuple[Finding, ...] = tuple(sorted(set(findings), key=Finding.sort_key))
+        super().__init__(self.findings)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{one.position or '-'}: {one.code} {one.name}: {one.message}" for one in self.findings
+        )
+
+
+def input_finding(
+    name: str,
+    message: str,
+    position: Position | None,
+    help: str,
+    *,
+    setting: str = "",
+    found: str = "",
+    wanted: str = "",
+    places: tuple[Place, ...] = (),
+    excerpt: str = "",
+) -> Finding:
+    """An error about an input file; `name` is a key of INPUT_CODES."""
+    return Finding(
+        code=INPUT_CODES[name],
+        name=name,
+        severity=Severity.ERROR,
+        places=places,
+        setting=setting,
+        found=found,
+        wanted=wanted,
+        peer="",
+        position=position,
+        help=help,
+        message=message,
+        excerpt=excerpt,
+    )
+
+
+def check_tuple(finding: Finding) -> tuple[str, tuple[str, ...], int]:
+    """What tests compare: code, places as text, line (0 without a position)."""
+    line = finding.position.line if finding.position else 0
+    return finding.code, tuple(str(place) for place in finding.places), line
+
+
+def natural(text: str) -> tuple[str, ...]:
+    """Sort key in which leaf2 comes before leaf10 and leaf before leaf0; compare only with its own kind."""
+    parts = _DIGITS.split(text)
+    # A number sorts by its length first; the empty string after the last part sorts before every number.
+    parts[1::2] = [chr(len(number)) + number for number in (digits.lstrip("0") for digits in parts[1::2])]
+    return (*parts, "", text)
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """The choice closest to `word`, or "" when none is close enough to be worth suggesting."""
+    by_lower: dict[str, str] = {}
+    for choice in choices:
+        by_lower.setdefault(choice.lower(), choice)
+    close = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[close[0]] if close else ""
