@@ -1,0 +1,1 @@
+"""Simulated switches, one module per platform, written from vendor documentation only."""

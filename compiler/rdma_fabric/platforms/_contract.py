@@ -1,0 +1,236 @@
+"""What every platform module provides, and the values it exchanges with the core.
+
+A platform is pure: no sockets, no clock, no files but its own templates. It says what a read-back
+will show for what we want (`realize`), what to ask a device (`questions`), what the answers mean
+(`parse`), and which steps lead from what was seen to what is wanted (`change`). Executors in
+`push/` know steps and channels, never platforms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Final, Literal, Protocol
+
+from rdma_fabric.findings import Severity
+from rdma_fabric.hardware import Hardware
+from rdma_fabric.state import Difference, NodeState, Observation
+
+RUN: Final = "@RUN@"
+"""Replaced by the run's short name (lower-case letters and digits, 10 characters at most) when sent."""
+TIMER_S: Final = "@TIMER_S@"
+"""Replaced by the commit timer in whole seconds."""
+TIMER_HMS: Final = "@TIMER_HMS@"
+"""Replaced by the commit timer as HH:MM:SS."""
+
+
+class Disturbs(IntEnum):
+    """The worst thing that a step does to traffic of a port."""
+
+    NOTHING = 0
+    LOSS = 1
+    PORT_BOUNCE = 2
+    DRIVER_RELOAD = 3
+    REBOOT = 4
+
+    def __str__(self) -> str:
+        return self.name.lower().replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What a platform cannot express exactly. The checker turns it into a finding at the node or port.
+
+    severity note: a nearest value is used; warning: the wish is dropped; error: the node is rejected.
+    """
+
+    severity: Severity
+    port: str
+    """"" for the whole node."""
+    setting: str
+    """Field path below the port's settings ("mtu.ip", "qos.watchdog.detect_ms") or below system."""
+    wanted: str
+    used: str
+    """What the platform will do instead; "" for nothing."""
+    reason: str
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Realized:
+    """What a read-back will show once the wish is applied, and what cannot be expressed."""
+
+    state: NodeState
+    faults: tuple[Fault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """CLI or shell lines, typed one by one; the executor stops at the first refusal.
+
+    `expect`: a regular expression that the joined output must match; `forbid`: one it must not, in
+    addition to the dialect's; `status`: accepted exit codes where the dialect has them; `timeout_s`:
+    the longest wait for one line; `keep`: a name under which the output is reported ("diff").
+    """
+
+    lines: tuple[str, ...]
+    expect: str = ""
+    forbid: str = ""
+    status: tuple[int, ...] = (0,)
+    timeout_s: float = 60.0
+    keep: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A whole file of ours; text is final. Removed when `text` is None."""
+
+    path: str
+    text: str | None
+    mode: int = 0o644
+    owner: str = "root"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A program on the node without a shell; `status` are the accepted exit codes.
+
+    `unless`: argv of a read-only test; when it exits 0 the call is skipped as already true.
+    """
+
+    argv: tuple[str, ...]
+    status: tuple[int, ...] = (0,)
+    timeout_s: float = 60.0
+    unless: tuple[str, ...] = ()
+
+
+Step = Send | Put | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """One reason why a change disturbs: which ports ("" = the node), how badly, and who says so."""
+
+    level: Disturbs
+    ports: tuple[str, ...]
+    what: str
+    source: str
+    """A vendor document or "experience"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The way from what was seen to what is wanted, as data.
+
+    Order: lock, stage (nothing live yet where the device has a candidate), commit (live, with the
+    device's own timer where it has one), read back, confirm, save, unlock. `undo` returns to the
+    state before commit while the change is unconfirmed, and drops a candidate that was only staged;
+    it must be safe to run at any of these points.
+    """
+
+    differences: tuple[Difference, ...] = ()
+    """What this change repairs."""
+    blocked: tuple[Difference, ...] = ()
+    """Fields that cannot be written because they could not be read."""
+    lines: tuple[str, ...] = ()
+    """Exact lines for people, in order, without the transaction around them."""
+    lock: tuple[Step, ...] = ()
+    stage: tuple[Step, ...] = ()
+    commit: tuple[Step, ...] = ()
+    confirm: tuple[Step, ...] = ()
+    save: tuple[Step, ...] = ()
+    undo: tuple[Step, ...] = ()
+    unlock: tuple[Step, ...] = ()
+    undo_kind: Literal["device-timer", "checkpoint", "dead-man", "none"] = "none"
+    disturbs: tuple[Disturbance, ...] = ()
+    undo_disturbs: tuple[Disturbance, ...] = ()
+    unverified: tuple[str, ...] = ()
+    """Those of `lines` whose effect or spelling no source confirmed."""
+    expected: NodeState | None = None
+    """The realized state that the read-back after the commit must show."""
+
+    @property
+    def empty(self) -> bool:
+        """True when there is nothing to write."""
+        return not self.stage and not self.commit
+
+    @property
+    def level(self) -> Disturbs:
+        """The worst disturbance of the change or of its undo."""
+        levels = [item.level for item in (*self.disturbs, *self.undo_disturbs)]
+        return max(levels, default=Disturbs.NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How to talk to the device; data for the one CLI executor."""
+
+    driver: str
+    """netmiko device_type."""
+    errors: str
+    """Regular expression of a refusal in the output of any line."""
+    status: bool = False
+    """A POSIX shell: the exit status of every line is read and checked."""
+    enable: bool = False
+    """Enter privileged mode after login."""
+    recover: tuple[Step, ...] = ()
+    """Idempotent steps that drop candidate, timer and lock of run `RUN` that died; before its confirm
+    they bring back the state before its commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One file of `compile`: template below templates/<platform>/, path below the node's folder."""
+
+    template: str
+    path: str
+    mode: int = 0o644
+    context: Any = None
+    """None: the platform's `context`; else the frozen context of this file alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """Plain facts of a platform for docs, checks and `fabric compile`."""
+
+    title: str
+    """Vendor and product as people say it."""
+    evidence: str
+    """How sure we are, for the table of platforms."""
+    globals: tuple[str, ...] = ()
+    """Field paths below the port's settings that exist once per node ("qos.dscp_to_priority")."""
+    tested: str = ""
+    """What the tests ran against."""
+    cannot: tuple[str, ...] = ()
+    """What this platform cannot do, for the docs."""
+    netdev_bound: Mapping[int, int] = field(default_factory=dict)
+    """NIC platforms: RDMA MTU -> least netdev MTU in bytes."""
+
+
+class Platform(Protocol):
+    """The contract. A module exports one instance as PLATFORM; its name is the module's name."""
+
+    name: str
+    part: Literal["base", "nic", "service"]
+    channel: Literal["cli", "files"]
+    dialect: Dialect
+    traits: Traits
+
+    def realize(self, wanted: NodeState, hw: Hardware) -> Realized:
+        """What a read-back will show; only this part's own fields change. Idempotent."""
+
+    def artifacts(self, wanted: NodeState, hw: Hardware) -> tuple[Artifact, ...]:
+        """The files of `compile` for a realized state."""
+
+    def context(self, wanted: NodeState, hw: Hardware) -> Any:
+        """A frozen dataclass with everything that this platform's templates may use."""
+
+    def questions(self, hw: Hardware) -> tuple[str, ...]:
+        """Read-only commands, all for one session."""
+
+    def parse(self, answers: Mapping[str, str], hw: Hardware) -> Observation:
+        """The neutral state of the ports in `hw`; what is not understood is UNKNOWN. Never raises."""
+
+    def change(self, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
+        """The steps from `seen` to the realized state `wanted`; empty when they match."""

@@ -1,0 +1,383 @@
+"""The neutral state: what a node's RDMA settings are, wanted or observed, on any platform.
+
+`resolve` fills these types from the intent, every platform's `parse` fills the same types from
+device output, and everything after that (checks, drift, plans) compares two values of one type.
+A field holds a value or one of three absences (`Absent`). Nothing here names a node, an address or
+a moment, so that equal nodes share one object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from typing import Any, Final, Literal, TypeVar, Union
+
+from rdma_fabric.findings import Position
+
+PRIORITIES: Final = range(8)
+"""PFC priorities = 802.1p values; never a queue number, which is local to a platform."""
+DSCPS: Final = range(64)
+MTU_MAX: Final = 65536
+"""The wish "as large as the platform can": `realize` replaces it by the platform's ceiling, without a fault."""
+
+
+class Absent(Enum):
+    """Why a field has no value."""
+
+    UNKNOWN = "unknown"
+    """Could not be read: equal to nothing, never "off"; blocks writing the field."""
+    NOT_APPLICABLE = "not applicable"
+    """This platform has no such thing."""
+    UNMANAGED = "unmanaged"
+    """Left to the device; never drift."""
+
+
+UNKNOWN: Final = Absent.UNKNOWN
+NOT_APPLICABLE: Final = Absent.NOT_APPLICABLE
+UNMANAGED: Final = Absent.UNMANAGED
+
+T = TypeVar("T")
+Maybe = Union[T, Absent]  # noqa: UP007 (a generic alias needs Union on Python 3.11)
+
+
+class NotJudged(Exception):
+    """A rule asked for a value that is absent; the engine records "not judged"."""
+
+    def __init__(self, absent: Absent, what: str = "") -> None:
+        super().__init__(f"{what or 'value'} is {absent.value}")
+        self.absent = absent
+        self.what = what
+
+
+def known(value: Maybe[T], what: str = "") -> T:
+    """The value, or `NotJudged` when it is absent."""
+    if isinstance(value, Absent):
+        raise NotJudged(value, what)
+    return value
+
+
+def value_or(value: Maybe[T], default: T) -> T:
+    """The value, or `default` when it is absent for any reason."""
+    return default if isinstance(value, Absent) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A buffer amount. Cells and segments become bytes in the platform's `realize`."""
+
+    value: int
+    unit: Literal["bytes", "percent", "cells", "segments"] = "bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Ecn:
+    """Marking ramp of one queue: nothing below kmin, pmax percent at kmax, everything above."""
+
+    kmin: Amount
+    kmax: Amount
+    pmax: float = 100.0
+    """Percent, 0 to 100."""
+    others: Maybe[tuple[tuple[str, Amount, Amount, float], ...]] = UNMANAGED
+    """(colour, kmin, kmax, pmax) for yellow and red where the intent owns them; green is kmin/kmax."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How a queue is served. `weight` is percent or relative, 0 for strict; `cap` is percent of line rate."""
+
+    scheduler: Literal["strict", "dwrr"]
+    weight: int = 0
+    cap: Maybe[int | None] = UNMANAGED
+
+
+@dataclass(frozen=True, slots=True)
+class ClassState:
+    """Settings of one priority (0 to 7) on one port."""
+
+    pfc_tx: Maybe[bool] = UNMANAGED
+    """We send pause for this priority."""
+    pfc_rx: Maybe[bool] = UNMANAGED
+    """We obey received pause for this priority."""
+    watchdog: Maybe[bool] = UNMANAGED
+    """A PFC storm watchdog guards this priority's queue."""
+    ecn: Maybe[Ecn | None] = UNMANAGED
+    """None: no marking."""
+    headroom: Maybe[Amount | None] = UNMANAGED
+    """Bytes written by hand; None: computed by the device."""
+    share: Maybe[Share | None] = UNMANAGED
+    """None: the device's default scheduling."""
+    queue: Maybe[int] = UNMANAGED
+    """Platform-local egress queue (traffic class) that serves this priority."""
+    group: Maybe[int] = UNMANAGED
+    """Platform-local ingress priority group or receive buffer of this priority."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchdogTimers:
+    """PFC watchdog timing of a port; milliseconds."""
+
+    detect_ms: Maybe[int] = UNMANAGED
+    restore_ms: Maybe[int] = UNMANAGED
+    poll_ms: Maybe[int] = UNMANAGED
+    action: Maybe[str] = UNMANAGED
+    """drop, forward, alert, errdisable, notify."""
+
+
+Trust = Literal["dscp", "pcp", "both", "port"]
+Dcbx = Literal["none", "ieee", "cee", "firmware"]
+
+
+@dataclass(frozen=True, slots=True)
+class QosState:
+    """QoS of one port: how a packet gets its priority, and what each priority is given."""
+
+    trust: Maybe[Trust] = UNMANAGED
+    dscp_to_priority: Maybe[tuple[int, ...]] = UNMANAGED
+    """64 priorities, index = DSCP."""
+    pcp_to_priority: Maybe[tuple[int, ...]] = UNMANAGED
+    """8 priorities, index = 802.1p value of the frame."""
+    classes: tuple[ClassState, ...] = (ClassState(),) * 8
+    """8 entries, index = priority."""
+    watchdog: WatchdogTimers = WatchdogTimers()
+    dcbx: Maybe[Dcbx] = UNMANAGED
+    """Who may change PFC by protocol: none = only us; firmware = the NIC's agent."""
+    global_pause: Maybe[bool] = UNMANAGED
+    """802.3x pause, which must be off where PFC is on."""
+    cable_m: Maybe[int] = UNMANAGED
+    """Cable length in metres handed to the device for its headroom."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mtu:
+    """Sizes in bytes: `ip` counts the L3 packet, `frame` what the platform's own L2 number counts."""
+
+    ip: Maybe[int] = UNMANAGED
+    frame: Maybe[int] = UNMANAGED
+    enforced: Maybe[bool] = UNMANAGED
+    """False: the number is shown but larger frames pass (bridged ports of some platforms)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marking:
+    """What a host writes into its own packets, and its DCQCN roles."""
+
+    rdma_cm_tos: Maybe[int] = UNMANAGED
+    """ToS byte of RDMA-CM connections (DSCP << 2)."""
+    traffic_class: Maybe[int | None] = UNMANAGED
+    """ToS byte that the NIC forces on all RoCE traffic; None: not forced."""
+    roce_v2: Maybe[bool] = UNMANAGED
+    cnp_dscp: Maybe[int] = UNMANAGED
+    cnp_priority: Maybe[int] = UNMANAGED
+    np: Maybe[tuple[int, ...]] = UNMANAGED
+    """Priorities on which the notification point (CNP sender) is on."""
+    rp: Maybe[tuple[int, ...]] = UNMANAGED
+    """Priorities on which the reaction point (rate limiter) is on."""
+    parameters: tuple[tuple[str, Maybe[str]], ...] = ()
+    """DCQCN parameters by their mlx5/bnxt-neutral names, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortSettings:
+    """All settings of one port; a few hundred distinct values in a fabric, shared."""
+
+    mtu: Mtu = Mtu()
+    qos: QosState = QosState()
+    marking: Marking = Marking()
+
+
+Origins = Mapping[str, Position]
+"""Field path below the settings ("mtu", "qos.trust") -> where its value was written."""
+NO_ORIGINS: Final[Origins] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class PortState:
+    """One port of a node. `speed_gbps` is the negotiated (observed) or planned speed."""
+
+    name: str
+    kind: Literal["physical", "bond", "svi", "vlan", "vf"] = "physical"
+    settings: PortSettings = PortSettings()
+    speed_gbps: Maybe[int] = UNMANAGED
+    origins: Origins = field(default_factory=dict, compare=False, hash=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemState:
+    """Node-wide settings. Each pair is (name, value); names sorted; only named keys are owned."""
+
+    sysctl: tuple[tuple[str, Maybe[str]], ...] = ()
+    modules: tuple[tuple[str, Maybe[bool]], ...] = ()
+    """Kernel module -> loaded now and at boot."""
+    module_options: tuple[tuple[str, Maybe[str]], ...] = ()
+    """"module.parameter" -> value."""
+    limits: tuple[tuple[str, Maybe[str]], ...] = ()
+    """User limits, e.g. memlock -> unlimited."""
+    environment: tuple[tuple[str, Maybe[str]], ...] = ()
+    """NCCL / UCX variables of the node's job environment."""
+    owners: Maybe[tuple[str, ...]] = UNMANAGED
+    """Other agents found that write the same settings (lldpad, an operator, a macro)."""
+    origins: Origins = field(default_factory=dict, compare=False, hash=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """One node without its name."""
+
+    system: SystemState = SystemState()
+    ports: tuple[PortState, ...] = ()
+
+    def port(self, name: str) -> PortState | None:
+        """The port of that name, or None."""
+        return next((port for port in self.ports if port.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one read-only session found. `stored` and `pending` are None where there is no such layer.
+
+    `running` is what works now (operational where the device can show it), `stored` what a reboot
+    brings back, `pending` what waits for a commit or a reset.
+    """
+
+    running: NodeState
+    stored: NodeState | None = None
+    pending: NodeState | None = None
+    operational: bool = True
+    """False: `running` was read from configuration only."""
+    notes: tuple[str, ...] = ()
+    """Things an operator should know (another session pending, a second owner, output not understood)."""
+    neighbours: tuple[tuple[str, str, str], ...] = ()
+    """LLDP: (local port, remote system name, remote port)."""
+    facts: tuple[tuple[str, str], ...] = ()
+    """What the device says it is: ("model", ...), ("version", ...); sorted."""
+    evidence: str = ""
+    """Digest of the own settings as read, to notice a change between plan and push."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One field that is not as wanted. `path` is dotted: ports.<name>.qos.trust, system.sysctl.<key>."""
+
+    path: str
+    wanted: Any
+    found: Any
+
+    @property
+    def unknown(self) -> bool:
+        """True when the field could not be read: it is neither equal nor different."""
+        return self.found is UNKNOWN
+
+
+def differences(wanted: Any, seen: Any, path: str = "") -> tuple[Difference, ...]:
+    """Every owned field of `wanted` that `seen` does not match, in field order.
+
+    UNMANAGED and NOT_APPLICABLE in `wanted` own nothing. Pair lists (sysctl ...) are compared by
+    name, ports by name; a missing port or name is UNKNOWN only when `seen` says so.
+    """
+    if wanted is seen:
+        return ()
+    return tuple(_walk(wanted, seen, path))
+
+
+def _walk(wanted: Any, seen: Any, path: str) -> Iterator[Difference]:
+    if wanted is UNMANAGED or wanted is NOT_APPLICABLE or wanted is seen:
+        return
+    if wanted == () and isinstance(seen, tuple) and _pairs(seen):
+        return
+    if isinstance(seen, Absent) or type(wanted) is not type(seen) or not _nested(wanted):
+        if wanted != seen or isinstance(seen, Absent):
+            yield from _leaf(wanted, seen, path)
+        return
+    if isinstance(wanted, tuple):
+        yield from _walk_tuple(wanted, seen, path)
+        return
+    for item in fields(wanted):
+        if item.compare:
+            yield from _walk(
+                getattr(wanted, item.name),
+                getattr(seen, item.name),
+                f"{path}.{item.name}" if path else item.name,
+            )
+
+
+_LEAVES = (Amount, Ecn, Share)
+
+
+def _nested(value: Any) -> bool:
+    """True for values that are compared part by part: structures, pair lists, ports, classes."""
+    if isinstance(value, _LEAVES):
+        return False
+    if isinstance(value, tuple):
+        return bool(value) and (is_dataclass(value[0]) or _pairs(value))
+    return is_dataclass(value)
+
+
+def _pairs(value: tuple[Any, ...]) -> bool:
+    return all(isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) for item in value)
+
+
+def _leaf(wanted: Any, seen: Any, path: str) -> Iterator[Difference]:
+    """A difference for a leaf, or one for every owned leaf below a structure that is absent as a whole."""
+    if isinstance(wanted, Ecn) and isinstance(seen, Ecn) and _same_ecn(wanted, seen):
+        return
+    if isinstance(wanted, Share) and isinstance(seen, Share) and _same_share(wanted, seen):
+        return
+    if is_dataclass(wanted) and not isinstance(wanted, _LEAVES) and isinstance(seen, Absent):
+        for item in fields(wanted):
+            if item.compare:
+                yield from _walk(getattr(wanted, item.name), seen, f"{path}.{item.name}")
+        return
+    if isinstance(wanted, tuple) and _pairs(wanted) and wanted and not isinstance(seen, Absent):
+        yield from _walk_pairs(wanted, seen if isinstance(seen, tuple) else (), path)
+        return
+    yield Difference(path, wanted, seen)
+
+
+def _same_ecn(wanted: Ecn, seen: Ecn) -> bool:
+    return (wanted.kmin, wanted.kmax, wanted.pmax) == (seen.kmin, seen.kmax, seen.pmax) and (
+        isinstance(wanted.others, Absent) or wanted.others == seen.others
+    )
+
+
+def _same_share(wanted: Share, seen: Share) -> bool:
+    return (wanted.scheduler, wanted.weight) == (seen.scheduler, seen.weight) and (
+        isinstance(wanted.cap, Absent) or wanted.cap == seen.cap
+    )
+
+
+def _walk_tuple(wanted: tuple[Any, ...], seen: tuple[Any, ...], path: str) -> Iterator[Difference]:
+    if isinstance(wanted[0], PortState):
+        by_name = {port.name: port for port in seen}
+        for port in wanted:
+            yield from _walk_port(port, by_name.get(port.name), f"{path}.{port.name}" if path else port.name)
+    elif is_dataclass(wanted[0]):
+        for index, item in enumerate(wanted):
+            yield from _walk(item, seen[index] if index < len(seen) else UNKNOWN, f"{path}.{index}")
+    else:
+        yield from _walk_pairs(wanted, seen, path)
+
+
+def _walk_port(wanted: PortState, seen: PortState | None, path: str) -> Iterator[Difference]:
+    if seen is None:
+        yield from _walk(wanted.settings, UNKNOWN, path)
+        return
+    yield from _walk(wanted.settings, seen.settings, path)
+
+
+def _walk_pairs(wanted: tuple[Any, ...], seen: tuple[Any, ...], path: str) -> Iterator[Difference]:
+    found = dict(seen)
+    for name, value in wanted:
+        yield from _walk(value, found.get(name, UNKNOWN), f"{path}.{name}")
+
+
+def pfc_priorities(qos: QosState) -> Maybe[tuple[int, ...]]:
+    """Priorities with PFC in either direction; an absence when one of the eight is absent."""
+    on: list[int] = []
+    for priority, state in enumerate(qos.classes):
+        for side in (state.pfc_tx, state.pfc_rx):
+            if isinstance(side, Absent):
+                return side
+        if state.pfc_tx or state.pfc_rx:
+            on.append(priority)
+    return tuple(on)
