@@ -16,6 +16,7 @@ OPEN = ("findings", "assets", "data")
 
 LAYERS = (
     "source",
+    "layers",
     "intent",
     "inventory",
     "hardware",
@@ -77,7 +78,7 @@ PLATFORM_WORDS = frozenset(
         "nic_generic",
     }
 )
-MAY_NAME_PLATFORMS = ("platforms", "data", "lab/simulators", "lab/host_tools")
+MAY_NAME_PLATFORMS = ("platforms", "data", "lab/simulators", "lab/hosttools")
 MAY_SAY_LINUX = ("lab",)  # its hosts are Linux sandboxes
 
 
