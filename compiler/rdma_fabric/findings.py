@@ -110,6 +110,17 @@ class InputError(Exception):
         )
 
 
+class BadValue(ValueError):
+    """A value that the user wrote is wrong; `text` says why, `help` what to write instead."""
+
+    def __init__(self, text: str, help: str) -> None:
+        self.text, self.help = text, help
+        super().__init__(text, help)
+
+    def __str__(self) -> str:
+        return f"{self.text}; {self.help}"
+
+
 def input_finding(
     name: str,
     message: str,
@@ -151,6 +162,13 @@ def natural(text: str) -> tuple[str, ...]:
     # A number sorts by its length first; the empty string after the last part sorts before every number.
     parts[1::2] = [chr(len(number)) + number for number in (digits.lstrip("0") for digits in parts[1::2])]
     return (*parts, "", text)
+
+
+def shown(text: str, limit: int = 60) -> str:
+    """`text` quoted and safe for a terminal: one line, at most `limit` characters, nothing invisible."""
+    short = text if len(text) <= limit else text[: limit - 3] + "..."
+    plain = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in short)
+    return f"'{plain}'"
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

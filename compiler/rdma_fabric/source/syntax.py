@@ -1,0 +1,116 @@
+"""What the YAML parser could not read, in words that say what to write instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import yaml
+
+from rdma_fabric.findings import Finding, Position, input_finding
+from rdma_fabric.source.text import line_excerpt
+
+_RANGE = re.compile(r"[^\s,{}\[\]\"']*(?:\[[0-9][0-9,\- ]*\][^\s,{}\[\]:\"']*)+(?::[^\s,{}\[\]:\"']+)*")
+
+
+def range_word(line: str, column: int) -> str:
+    """The word with a range that covers `column` of `line`, or ""."""
+    found = _RANGE.finditer(line)
+    return next((one.group() for one in found if one.start() <= column < one.end()), "")
+
+
+# Part of the parser's message -> what it means for the writer of the file, what to do.
+_PROBLEMS: tuple[tuple[str, str, str], ...] = (
+    (
+        "mapping values are not allowed",
+        "a `: ` stands where no key can be",
+        "indent this key as its neighbours, and end the key in the line above with a colon",
+    ),
+    (
+        "could not find expected ':'",
+        "a key without a colon",
+        "write `name: value`, with a space after the colon",
+    ),
+    (
+        "did not find expected ',' or '}'",
+        "the map that starts with { is not closed, or a comma is missing",
+        "write {name: value, name: value}; quote values that contain , [ ] { }",
+    ),
+    (
+        "did not find expected ',' or ']'",
+        "the list that starts with [ is not closed, or a comma is missing",
+        "write [one, two]; quote values that contain , [ ] { }",
+    ),
+    ("found unexpected end of stream", "the quote is never closed", "close it"),
+    ("unexpected document indicator", "the quote is never closed", "close it"),
+    (
+        "unknown escape character",
+        "the backslash starts no known escape",
+        "use 'single quotes' around text with backslashes",
+    ),
+    (
+        "did not find expected key",
+        "a key is wanted here",
+        "check the indentation, and quote the whole value where text follows a closing quote or bracket",
+    ),
+    (
+        "did not find expected '-' indicator",
+        "a list item is wanted here",
+        "start it with `- `, or indent it as a key",
+    ),
+    (
+        "block sequence entries are not allowed",
+        "a list cannot start here",
+        "start it on a line of its own, or write [one, two]",
+    ),
+    (
+        "did not find expected node content",
+        "a value is wanted here",
+        "write a value, or remove the comma or bracket",
+    ),
+    (
+        "did not find expected <document start>",
+        "this line is indented less than the first one",
+        "start all keys of one map in the same column",
+    ),
+    ("found character that cannot start any token", "a value cannot start with this character", "quote it"),
+    (
+        "found incompatible YAML document",
+        "this version of YAML is unknown",
+        "remove the line: files are read as YAML 1.2",
+    ),
+    ("mapping keys are not allowed", "a `? ` stands where no key can be", "quote the value"),
+)
+
+
+def syntax_finding(error: yaml.YAMLError, file: str, lines: Sequence[str]) -> Finding:
+    """The finding for what the parser could not read."""
+    problem = getattr(error, "problem", None) or str(error)
+    mark = getattr(error, "problem_mark", None)
+    line, column = (mark.line, mark.column) if mark else (0, 0)
+    text = lines[line] if line < len(lines) else ""
+    tab = text.find("\t", 0, len(text) - len(text.lstrip()))
+    written = range_word(text, column) or (
+        range_word(text, column - 1) if "mapping values" in problem else ""
+    )
+    if tab >= 0 or text[column : column + 1] == "\t":
+        column = tab if tab >= 0 else column
+        message, help = "a tab indents this line, and YAML allows only spaces", "indent with spaces"
+    elif written:
+        column = text.find(written)
+        message, help = f"the range {written} is not in quotes", f'write "{written}"'
+    else:
+        message, help = _advice(problem, text[:column])
+        opening = getattr(error, "context_mark", None)
+        if opening and ("never" in message or ("not closed" in message and line > opening.line)):
+            line, column = opening.line, opening.column
+    position = Position(file, line + 1, column + 1)
+    return input_finding("yaml-syntax", message, position, help, excerpt=line_excerpt(lines, position))
+
+
+def _advice(problem: str, before: str) -> tuple[str, str]:
+    """What the parser's `problem` means and what to do about it; `before` is the line up to it."""
+    if "mapping values are not allowed" in problem and ": " in before:
+        return "a second `: ` stands in this value", "quote the value, or start a new line for a new key"
+    known = ((message, help) for part, message, help in _PROBLEMS if part in problem)
+    return next(known, (problem, "check quotes, brackets, colons and indentation here and in the line above"))
