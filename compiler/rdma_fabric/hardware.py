@@ -74,7 +74,7 @@ class Hardware:
         return dict(self.options).get(name, default)
 
     def release(self) -> tuple[int, ...]:
-        """Version as numbers for comparison: "4.32.1F" -> (4, 32, 1), "202411" -> (202411,); empty when unknown."""
+        """Version as numbers to compare: "4.32.1F" -> (4, 32, 1), "202411" -> (202411,); () when unknown."""
         return release(self.version)
 
 

@@ -19,7 +19,7 @@ PRIORITIES: Final = range(8)
 """PFC priorities = 802.1p values; never a queue number, which is local to a platform."""
 DSCPS: Final = range(64)
 MTU_MAX: Final = 65536
-"""The wish "as large as the platform can": `realize` replaces it by the platform's ceiling, without a fault."""
+"""The wish "as large as the platform can": `realize` puts the platform's ceiling, without a fault."""
 
 
 class Absent(Enum):
@@ -38,7 +38,7 @@ NOT_APPLICABLE: Final = Absent.NOT_APPLICABLE
 UNMANAGED: Final = Absent.UNMANAGED
 
 T = TypeVar("T")
-Maybe = Union[T, Absent]  # noqa: UP007 (a generic alias needs Union on Python 3.11)
+Maybe = Union[T, Absent]  # noqa: UP007 (a generic alias needs Union on 3.11)
 
 
 class NotJudged(Exception):
@@ -174,7 +174,7 @@ class Marking:
     rp: Maybe[tuple[int, ...]] = UNMANAGED
     """Priorities on which the reaction point (rate limiter) is on."""
     parameters: tuple[tuple[str, Maybe[str]], ...] = ()
-    """DCQCN parameters by their mlx5/bnxt-neutral names, sorted."""
+    """DCQCN parameters by their vendor-neutral names (np_..., rp_...), sorted."""
 
 
 @dataclass(frozen=True, slots=True)

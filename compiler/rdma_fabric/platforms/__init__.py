@@ -1,1 +1,30 @@
-"""Platforms: one module per switch OS, host OS, NIC family or service; found by name, no list to edit."""
+"""Platforms: one module per switch OS, host OS, NIC family or service; found by name, no list to edit.
+
+The core uses the functions below, which put a node together from its parts; it never names a platform.
+"""
+
+from rdma_fabric.platforms._node import (
+    artifacts,
+    bases,
+    change,
+    keys,
+    overlay,
+    parse,
+    parts,
+    platform,
+    questions,
+    realize,
+)
+
+__all__ = [
+    "artifacts",
+    "bases",
+    "change",
+    "keys",
+    "overlay",
+    "parse",
+    "parts",
+    "platform",
+    "questions",
+    "realize",
+]

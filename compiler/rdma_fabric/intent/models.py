@@ -1,0 +1,444 @@
+"""The intent file as pydantic models: one model per thing, shorthands expanded by one validator each.
+
+`Wishes` holds every key that may also be set per network, by an override, or by inventory data;
+`Intent` adds what exists once per file. Field names are the user's keys.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, WithJsonSchema, model_validator
+
+from rdma_fabric.intent.quantities import Duration, Percent, Size, Speed, Threshold
+from rdma_fabric.state import MTU_MAX
+
+RDMA_MTUS: Final = (256, 512, 1024, 2048, 4096)
+REST: Final = -1
+"""Stands in a class's DSCP list for "every code point that no other class takes"."""
+
+
+class Model(BaseModel):
+    """Base of every model: unknown keys are errors, values are frozen."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
+
+
+def _mtu(value: Any) -> Any:
+    if value == "max":
+        return MTU_MAX
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f'write a number of bytes or "max", not {value!r}')
+    if not 68 <= value <= 65535:
+        raise ValueError(f"an IP MTU lies between 68 and 65535 bytes, not {value}")
+    return value
+
+
+MtuNumber = Annotated[
+    int,
+    BeforeValidator(_mtu),
+    WithJsonSchema({"anyOf": [{"const": "max"}, {"type": "integer", "minimum": 68, "maximum": 65535}]}),
+]
+"""IP MTU in bytes; MTU_MAX for "max"."""
+
+
+def _priority(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 7:
+        raise ValueError(f"a priority is a whole number from 0 to 7, not {value!r}")
+    return value
+
+
+Priority = Annotated[
+    int, BeforeValidator(_priority), WithJsonSchema({"type": "integer", "minimum": 0, "maximum": 7})
+]
+
+
+def _dscps(value: Any) -> Any:
+    if value == "rest":
+        return (REST,)
+    items = value if isinstance(value, list) else [value]
+    found: list[int] = []
+    for item in items:
+        found.extend(_dscp_item(item))
+    return tuple(found)
+
+
+def _dscp_item(item: Any) -> range | tuple[int, ...]:
+    if isinstance(item, str) and item.count("-") == 1:
+        low, high = (part.strip() for part in item.split("-"))
+        if low.isdigit() and high.isdigit() and int(low) <= int(high) <= 63:
+            return range(int(low), int(high) + 1)
+    if isinstance(item, int) and not isinstance(item, bool) and 0 <= item <= 63:
+        return (item,)
+    raise ValueError(
+        f'a DSCP is a number from 0 to 63, a range such as "24-31", or the word rest, not {item!r}'
+    )
+
+
+DscpSet = Annotated[
+    tuple[int, ...],
+    BeforeValidator(_dscps),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"const": "rest"},
+                {"type": "integer", "minimum": 0, "maximum": 63},
+                {
+                    "type": "array",
+                    "items": {
+                        "anyOf": [
+                            {"type": "integer", "minimum": 0, "maximum": 63},
+                            {"type": "string", "pattern": "^[0-9]+-[0-9]+$"},
+                        ]
+                    },
+                },
+            ]
+        }
+    ),
+]
+
+
+class Rdma(Model):
+    """What the applications ask for."""
+
+    transport: Literal["rocev2", "infiniband"] = "rocev2"
+    mtu: Annotated[
+        int,
+        BeforeValidator(lambda value: _rdma_mtu(value)),
+        WithJsonSchema({"enum": list(RDMA_MTUS)}),
+    ] = 4096
+
+
+def _rdma_mtu(value: Any) -> Any:
+    if isinstance(value, bool) or value not in RDMA_MTUS:
+        raise ValueError(f"an RDMA MTU is one of {', '.join(map(str, RDMA_MTUS))}, not {value!r}")
+    return value
+
+
+class MtuWish(Model):
+    """IP MTU in bytes by kind of port; absent = left to the device."""
+
+    switch: MtuNumber | None = None
+    host: MtuNumber | None = None
+    svi: MtuNumber | None = None
+    """Switch virtual interfaces; default: as `switch`."""
+
+
+class EcnThresholds(Model):
+    """One marking ramp. `mode` is expanded from the shorthands false, device and profile."""
+
+    mode: Literal["set", "off", "device"] = "set"
+    kmin: Threshold | None = None
+    kmax: Threshold | None = None
+    pmax: Percent = Percent(100)
+    colours: dict[Literal["yellow", "red"], ColourThresholds] = Field(default_factory=dict)
+    profile: str = ""
+    """Name of a published source in the thresholds table."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> EcnThresholds:
+        if self.mode == "set" and not self.profile and (self.kmin is None or self.kmax is None):
+            raise ValueError("give both kmin and kmax, or profile: NAME, or write device or false")
+        return self
+
+
+class ColourThresholds(Model):
+    """Ramp of yellow or red packets where it differs from green."""
+
+    kmin: Threshold
+    kmax: Threshold
+    pmax: Percent = Percent(100)
+
+
+EcnThresholds.model_rebuild()
+
+
+def _ecn_table(value: Any) -> Any:
+    if value is False:
+        return {"any": {"mode": "off"}}
+    if value == "device":
+        return {"any": {"mode": "device"}}
+    if isinstance(value, dict) and value.keys() & {"kmin", "kmax", "pmax", "profile", "colours"}:
+        return {"any": value}
+    if isinstance(value, dict):
+        return {key: _ecn_row(row) for key, row in value.items()}
+    return value
+
+
+def _ecn_row(row: Any) -> Any:
+    if row is False:
+        return {"mode": "off"}
+    return {"mode": "device"} if row == "device" else row
+
+
+SpeedKey = Annotated[
+    str,
+    BeforeValidator(lambda value: value if value == "any" else str(Speed.parse(value))),
+    WithJsonSchema({"type": "string", "pattern": "^(any|[0-9]+G)$"}),
+]
+
+
+class EcnTable(RootModel[Annotated[dict[SpeedKey, EcnThresholds], BeforeValidator(_ecn_table)]]):
+    """Port speed ("400G") or "any" -> ramp; `ecn: false`, `ecn: device` and one bare ramp mean "any"."""
+
+    model_config = ConfigDict(frozen=True)
+
+    def at(self, speed_gbps: int) -> EcnThresholds | None:
+        """The ramp for a port of that speed, or None when the table has none."""
+        return self.root.get(f"{speed_gbps}G") or self.root.get("any")
+
+
+class PfcScope(Model):
+    """PFC of one lossless class where it is not both ways on every port."""
+
+    tx: bool = True
+    rx: bool = True
+
+
+def _pfc_scope(value: Any) -> Any:
+    if isinstance(value, bool):
+        return {"tx": value, "rx": value}
+    return {"tx": False, "rx": True} if value == "receive-only" else value
+
+
+ClassKind = Literal["data", "cnp", "control", "best-effort"]
+
+
+class TrafficClass(Model):
+    """One class: which packets, which priority, and what the priority is given."""
+
+    priority: Priority
+    dscp: DscpSet = ()
+    pcp: tuple[Priority, ...] = ()
+    """802.1p values that also enter this class; default: its own priority."""
+    lossless: bool = False
+    bandwidth: Percent | None = None
+    weight: Annotated[int, Field(ge=1, le=255)] | None = None
+    """Relative weight where percent is not meant."""
+    scheduler: Literal["strict", "dwrr"] | None = None
+    cap: Percent | None = None
+    """Upper limit of a strict class, percent of line rate."""
+    ecn: EcnTable | None = None
+    pfc: Annotated[PfcScope, BeforeValidator(_pfc_scope)] = PfcScope()
+    headroom: Size | None = None
+    """Bytes per port, overrides pfc.headroom."""
+    kind: ClassKind | None = None
+    """Default: from the class's name (cnp, control), else data."""
+
+
+def _watchdog(value: Any) -> Any:
+    if value is False:
+        return {"mode": "off"}
+    if value == "device" or value is True:
+        return {"mode": "device"}
+    return value
+
+
+class WatchdogWish(Model):
+    """PFC storm watchdog; times absent = the device's own."""
+
+    mode: Literal["set", "device", "off"] = "set"
+    detect: Duration | None = None
+    restore: Duration | None = None
+    poll: Duration | None = None
+    action: Literal["drop", "forward", "alert", "errdisable", "notify"] | None = None
+    require: bool = False
+    """True: a platform that cannot meet a value exactly is an error instead of a note."""
+
+
+def _headroom(value: Any) -> Any:
+    return None if value == "auto" else value
+
+
+def _dcbx(value: Any) -> Any:
+    return "none" if value in ("off", False, "static") else value
+
+
+class Pfc(Model):
+    """Priority flow control beyond the classes' own `lossless`."""
+
+    watchdog: Annotated[WatchdogWish, BeforeValidator(_watchdog)] | None = None
+    headroom: Annotated[
+        Size | None,
+        BeforeValidator(_headroom),
+        WithJsonSchema({"type": "string", "description": "auto or a size"}),
+    ] = None
+    """None = auto: the device computes it from the cable length."""
+    dcbx: Annotated[
+        Literal["none", "ieee", "cee"],
+        BeforeValidator(_dcbx),
+        WithJsonSchema({"enum": ["none", "off", "ieee", "cee"]}),
+    ] = "none"
+    enabled: bool = True
+    """False (by override): no PFC on these ports, e.g. spine links of a design that pauses hosts only."""
+
+
+class Dcqcn(Model):
+    """DCQCN congestion control of the hosts; np and rp are parameters by their usual names."""
+
+    enabled: bool = True
+    np: dict[str, int] = Field(default_factory=dict)
+    rp: dict[str, int] = Field(default_factory=dict)
+
+
+def _dcqcn(value: Any) -> Any:
+    return {"enabled": value} if isinstance(value, bool) else value
+
+
+def _scalar_text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, str):
+        bad = next((c for c in value if not c.isprintable()), None)
+        if bad is not None:
+            raise ValueError(f"the value holds the control character U+{ord(bad):04X}")
+        return value
+    raise ValueError(f"write one value, not {type(value).__name__}")
+
+
+Scalar = Annotated[
+    str, BeforeValidator(_scalar_text), WithJsonSchema({"type": ["string", "integer", "number", "boolean"]})
+]
+ModuleName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,56}$")]
+SysctlKey = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_{}*/-]+)+$")]
+EnvName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{1,60}$")]
+
+
+class Hosts(Model):
+    """Host settings outside the NIC's QoS."""
+
+    modules: tuple[ModuleName, ...] = ()
+    module_options: dict[ModuleName, dict[ModuleName, Scalar]] = Field(default_factory=dict)
+    sysctl: dict[SysctlKey, Scalar] = Field(default_factory=dict)
+    """A key may hold `*` for every port in a network: net.ipv4.conf.*.arp_ignore."""
+    limits: dict[ModuleName, Scalar] = Field(default_factory=dict)
+    environment: dict[EnvName, Scalar] = Field(default_factory=dict)
+    """NCCL / UCX variables in addition to those that follow from the classes."""
+    nccl: bool = False
+    """True: NCCL_IB_TC and its kin are compiled into /etc/nccl.conf."""
+    force_traffic_class: bool = True
+    """Let the NIC mark all RoCE traffic with the RoCE class's DSCP where its driver can."""
+    roce_class: str = ""
+    """The class that RoCE traffic uses; default: the first lossless class."""
+
+
+class SmNode(Model):
+    """One subnet manager."""
+
+    node: str
+    priority: Annotated[int, Field(ge=0, le=15)] = 0
+
+
+class Partition(Model):
+    """One InfiniBand partition; `members` map full, limited, both to selectors."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,32}$")]
+    pkey: Annotated[int, Field(ge=1, le=0x7FFF)]
+    mtu: Annotated[
+        int, BeforeValidator(lambda value: _rdma_mtu(value)), WithJsonSchema({"enum": list(RDMA_MTUS)})
+    ] = 4096
+    rate: int | None = None
+    scope: Annotated[int, Field(ge=0, le=15)] | None = None
+    ipoib: bool = False
+    members: dict[Literal["full", "limited", "both"], tuple[str, ...]] = Field(default_factory=dict)
+
+
+class SubnetManager(Model):
+    """Who manages the InfiniBand subnet, and how."""
+
+    owner: Literal["opensm", "ufm", "switch"] = "opensm"
+    nodes: tuple[SmNode, ...] = ()
+    routing: tuple[str, ...] = ()
+    lmc: Annotated[int, Field(ge=0, le=7)] = 0
+    partitions: tuple[Partition, ...] = ()
+
+
+class Wishes(Model):
+    """All that may be set for the fabric, a network, or by an override, group, node or port."""
+
+    rdma: Rdma = Rdma()
+    mtu: MtuWish = MtuWish()
+    trust: Literal["dscp", "pcp", "both"] = "dscp"
+    classes: dict[str, TrafficClass] = Field(default_factory=dict)
+    ecn: EcnTable | None = None
+    pfc: Pfc | None = None
+    dcqcn: Annotated[Dcqcn, BeforeValidator(_dcqcn)] | None = None
+    hosts: Hosts = Hosts()
+    subnet_manager: SubnetManager | None = None
+
+
+WISH_KEYS: Final = tuple(Wishes.model_fields)
+
+
+class Override(Model):
+    """`set` (dotted keys allowed) for every port or node that `where` selects."""
+
+    where: str
+    set: dict[str, Any]
+
+
+class Waiver(Model):
+    """Accept one rule at one place until a date; shown in every report."""
+
+    rule: str
+    node: str = ""
+    port: str = ""
+    link: str = ""
+    until: Annotated[
+        datetime.date,
+        BeforeValidator(lambda value: _date(value)),
+        WithJsonSchema({"type": "string", "format": "date"}),
+    ]
+    reason: Annotated[str, Field(min_length=3)]
+
+    @model_validator(mode="after")
+    def _placed(self) -> Waiver:
+        if not (self.node or self.link):
+            raise ValueError(
+                "a waiver names a node, a node and port, or a link; there is no waiver for the fabric"
+            )
+        return self
+
+
+def _date(value: Any) -> Any:
+    if isinstance(value, datetime.date):
+        return value
+    try:
+        return datetime.date.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError(f"write a date as YYYY-MM-DD, not {value!r}") from None
+
+
+class Hooks(Model):
+    """Programs that the rollout calls with a node's name."""
+
+    drain: str = ""
+    undrain: str = ""
+    is_idle: str = ""
+
+
+class Rollout(Model):
+    """Limits of a push."""
+
+    hooks: Hooks = Hooks()
+    timer: Duration = Duration.parse("300s")
+    """Commit timer: without our confirm the device goes back by itself."""
+    parallel: Annotated[int, Field(ge=1, le=1000)] = 50
+
+
+class Intent(Wishes):
+    """The whole file."""
+
+    version: Literal[1]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+    networks: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,30}$")], dict[str, Any]] = (
+        Field(default_factory=dict)
+    )
+    overrides: tuple[Override, ...] = ()
+    absent: tuple[str, ...] = ()
+    """Settings whose key left the intent and that are to be reset on the devices."""
+    waivers: tuple[Waiver, ...] = ()
+    rollout: Rollout = Rollout()

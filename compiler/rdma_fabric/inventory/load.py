@@ -1,0 +1,491 @@
+"""Reads hosts.yaml, groups.yaml, defaults.yaml (nornir's files, names may hold ranges) and cables.csv.
+
+Every trouble of all four files is collected before InputError is raised. Nodes of one entry share
+one `Spec`, so that everything computed from a specification is computed once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rdma_fabric.findings import Finding, InputError, Position, did_you_mean, input_finding, natural
+from rdma_fabric.inventory.models import Entry, NodeData, PortData
+from rdma_fabric.inventory.ranges import check_node_name, expand, zip_ranges
+from rdma_fabric.inventory.types import End, Inventory, Link, Node, Port, Spec
+from rdma_fabric.layers import Layer, dotted_trouble, make_layer
+from rdma_fabric.source import Document, Row, Table, load_csv, load_yaml, validate
+
+T = TypeVar("T")
+
+_PLAIN = re.compile(r"[A-Za-z0-9._:/,-]{1,200}")
+CABLE_COLUMNS = ("a_node", "a_port", "b_node", "b_port", "length_m")
+_PORT_TEXTS = ("rdma", "bdf", "rail", "plane", "parent", "guid", "lanes", "alias", "index")
+_NODE_FACTS = ("role", "model", "version", "state", "gpus", "plane", "rack")
+_OPTIONS = ("stack", "mtu_manager", "mtu_max")
+
+
+def load(directory: Path, platforms: Collection[str]) -> Inventory:
+    """The inventory in `directory`; `platforms` are the base keys. InputError holds every finding."""
+    return _Loader(directory, tuple(sorted(platforms))).run()
+
+
+@dataclass(eq=False)
+class _Source:
+    """One validated entry of one file."""
+
+    entry: Entry
+    document: Document
+    key: str
+    label: str
+
+    def at(self, *path: str | int) -> Position | None:
+        """Where the value at `path` below this entry was written."""
+        return self.document.position((self.key, *path) if self.key else path)
+
+    def key_at(self, *path: str | int) -> Position | None:
+        """Where the key at `path` below this entry was written."""
+        return self.document.key_position((self.key, *path) if self.key else path)
+
+    def where(self, path: tuple[str | int, ...]) -> Position | None:
+        """As `at`, for `make_layer`."""
+        return self.at(*path)
+
+
+@dataclass
+class _Loader:
+    directory: Path
+    platforms: tuple[str, ...]
+    findings: list[Finding] = field(default_factory=list)
+    groups: dict[str, _Source] = field(default_factory=dict)
+    defaults: _Source | None = None
+    shared: dict[Any, Spec] = field(default_factory=dict)
+    set_layers: dict[int, tuple[Layer, ...]] = field(default_factory=dict)
+
+    def run(self) -> Inventory:
+        hosts = self._file("hosts.yaml", required=True)
+        groups = self._file("groups.yaml", required=False)
+        defaults = self._file("defaults.yaml", required=False)
+        if groups:
+            self.groups = {source.key: source for source in self._entries(groups, "group")}
+        if defaults and defaults.data:
+            self.defaults = self._entry(defaults, "", "defaults")
+        nodes: dict[str, Node] = {}
+        if hosts:
+            if not hosts.data:
+                self._complain(
+                    "reference", "hosts.yaml has no nodes", hosts.position(()), "add at least one node"
+                )
+            for source in self._entries(hosts, "node"):
+                self._expand(source, nodes)
+        ordered = {name: nodes[name] for name in sorted(nodes, key=natural)}
+        links = self._links(ordered, complete=not self.findings)
+        if self.findings:
+            raise InputError(self.findings)
+        return Inventory(ordered, links)
+
+    # -- files and entries
+
+    def _file(self, name: str, required: bool) -> Document | None:
+        path = self.directory / name
+        if not required and not path.exists() and not path.is_symlink():
+            return None
+        return self._collect(lambda: load_yaml(path))
+
+    def _collect(self, step: Callable[[], T]) -> T | None:
+        try:
+            return step()
+        except InputError as error:
+            self.findings.extend(error.findings)
+            return None
+
+    def _complain(self, name: str, message: str, position: Position | None, help: str, **more: Any) -> None:
+        self.findings.append(input_finding(name, message, position, help, **more))
+
+    def _entries(self, document: Document, what: str) -> Iterator[_Source]:
+        for key in document.data:
+            source = self._entry(document, key, f"{what} {key}")
+            if source:
+                yield source
+
+    def _entry(self, document: Document, key: str, label: str) -> _Source | None:
+        data = document.data[key] if key else document.data
+        if data is None:
+            return _Source(Entry(), document, key, label)
+        prefix = (key,) if key else ()
+        entry = self._collect(lambda: validate(Entry, document, prefix))
+        return _Source(entry, document, key, label) if entry else None
+
+    # -- nodes
+
+    def _expand(self, source: _Source, nodes: dict[str, Node]) -> None:
+        names = self._names(source)
+        addresses = self._zipped(source, ("hostname",), source.entry.hostname, len(names))
+        chain = self._chain(source)
+        if not names or chain is None:
+            return
+        spec = self._spec(source, chain)
+        if spec is None:
+            return
+        for index, name in enumerate(names):
+            if name in nodes:
+                first = nodes[name].spec.position
+                self._complain(
+                    "reference",
+                    f"node {name} is defined twice",
+                    source.key_at(),
+                    f"remove one of the two entries (the other is at {first})",
+                )
+                continue
+            address = addresses[index] if addresses else name
+            nodes[name] = Node(name, address, spec)
+
+    def _names(self, source: _Source) -> tuple[str, ...]:
+        try:
+            return tuple(check_node_name(name) for name in expand(source.key))
+        except ValueError as error:
+            self._complain(
+                "reference",
+                f"node name: {_text(error)}",
+                source.key_at(),
+                _help(error, "use letters and digits"),
+            )
+            return ()
+
+    def _zipped(
+        self, source: _Source, path: tuple[str, ...], text: str | None, count: int
+    ) -> tuple[str, ...]:
+        """`text` expanded to `count` values, or () when absent or wrong (a finding is recorded)."""
+        if text is None or not count:
+            return ()
+        if "[" not in text:
+            if not _PLAIN.fullmatch(text):
+                self._complain(
+                    "reference",
+                    f"{path[-1]} holds a character that may not reach a device",
+                    source.at(*path),
+                    "use ASCII letters, digits and . _ : / , - only",
+                    found=ascii(text),
+                )
+                return ()
+            return (text,) * count
+        try:
+            values = expand(text)
+        except ValueError as error:
+            self._complain("reference", _text(error), source.at(*path), _help(error, "correct the range"))
+            return ()
+        if len(values) != count:
+            self._complain(
+                "reference",
+                f"{text} stands for {len(values)} values, but the name beside it for {count}",
+                source.at(*path),
+                "give both ranges the same length",
+            )
+            return ()
+        return values
+
+    def _chain(self, source: _Source) -> tuple[_Source, ...] | None:
+        """Defaults, groups (first group strongest, as nornir resolves) and the node, weakest first."""
+        chain: list[_Source] = []
+        good = self._add_groups(source, chain, ())
+        if self.defaults:
+            chain.append(self.defaults)
+        return tuple(reversed([source, *chain])) if good else None
+
+    def _add_groups(self, source: _Source, chain: list[_Source], above: tuple[str, ...]) -> bool:
+        good = True
+        for index, name in enumerate(source.entry.groups):
+            group = self.groups.get(name)
+            if group is None or name in above:
+                near = did_you_mean(name, self.groups)
+                help = (
+                    f"did you mean {near}?" if near and group is None else "define the group in groups.yaml"
+                )
+                message = f"unknown group {name}" if group is None else f"group {name} contains itself"
+                self._complain("reference", message, source.at("groups", index), help)
+                good = False
+            elif group not in chain:
+                chain.append(group)
+                good = self._add_groups(group, chain, (*above, name)) and good
+        return good
+
+    def _spec(self, source: _Source, chain: tuple[_Source, ...]) -> Spec | None:
+        entry = source.entry
+        own = entry.model_fields_set - {"groups", "hostname"}
+        key = None if own else tuple(id(one) for one in chain[:-1])
+        if key is not None and key in self.shared:
+            return self.shared[key]
+        spec = self._build_spec(source, chain)
+        if spec and key is not None:
+            self.shared[key] = spec
+        return spec
+
+    def _build_spec(self, source: _Source, chain: tuple[_Source, ...]) -> Spec | None:
+        platform, platform_at = self._inherited(chain, "platform")
+        if platform is None or platform not in self.platforms:
+            self._bad_platform(source, platform, platform_at)
+            return None
+        facts: dict[str, Any] = {}
+        positions: dict[str, Position] = {}
+        for name in (*_NODE_FACTS, *_OPTIONS):
+            for one in chain:
+                value = getattr(one.entry.data, name)
+                if value is not None:
+                    facts[name] = value
+                    _note(positions, name, one.at("data", name))
+        _note(positions, "platform", platform_at)
+        _note(positions, "hostname", source.at("hostname") or source.key_at())
+        options = {key: value for one in chain for key, value in one.entry.data.options.items()}
+        options |= {name: str(facts[name]) for name in _OPTIONS if name in facts}
+        username, _ = self._inherited(chain, "username")
+        port, _ = self._inherited(chain, "port")
+        return Spec(
+            platform=platform,
+            **{name: facts[name] for name in _NODE_FACTS if name in facts},
+            groups=tuple(one.key for one in reversed(chain) if one.label.startswith("group ")),
+            ports=self._ports(chain),
+            layers=tuple(layer for one in chain for layer in self._layers(one)),
+            options=tuple(sorted(options.items())),
+            lab_seed=tuple(line for one in chain for line in one.entry.data.lab_seed),
+            username=username or "",
+            ssh_port=port or 0,
+            connection_options={k: v for one in chain for k, v in one.entry.connection_options.items()},
+            position=source.key_at(),
+            positions=positions,
+        )
+
+    def _bad_platform(self, source: _Source, platform: str | None, position: Position | None) -> None:
+        near = did_you_mean(platform or "", self.platforms)
+        known = ", ".join(self.platforms)
+        self._complain(
+            "reference",
+            f"unknown platform {platform}" if platform else f"node {source.key} has no platform",
+            position or source.key_at(),
+            f"did you mean {near}?" if near else f"set platform to one of {known}",
+            found=platform or "",
+            wanted=known,
+        )
+
+    @staticmethod
+    def _inherited(chain: tuple[_Source, ...], name: str) -> tuple[Any, Position | None]:
+        for one in reversed(chain):
+            value = getattr(one.entry, name)
+            if value is not None:
+                return value, one.at(name)
+        return None, None
+
+    def _layers(self, source: _Source) -> tuple[Layer, ...]:
+        """The `set` of one entry, made once."""
+        if id(source) not in self.set_layers:
+            data = source.entry.data.set
+            self.set_layers[id(source)] = (
+                self._layer(data, source, ("data", "set"), source.label) if data else ()
+            )
+        return self.set_layers[id(source)]
+
+    def _layer(
+        self, data: Mapping[str, Any], source: _Source, prefix: tuple[str | int, ...], label: str
+    ) -> tuple[Layer, ...]:
+        try:
+            return (make_layer(data, source.where, prefix, label),)
+        except ValueError as error:
+            self.findings.append(dotted_trouble(error, source.at(*prefix)))
+            return ()
+
+    # -- ports
+
+    def _ports(self, chain: tuple[_Source, ...]) -> dict[str, Port]:
+        ports: dict[str, Port] = {}
+        for source in chain:
+            for text, data in source.entry.data.ports.items():
+                for port in self._expand_ports(source, text, data, ports):
+                    ports[port.name] = port
+        return {name: ports[name] for name in sorted(ports, key=natural)}
+
+    def _expand_ports(
+        self, source: _Source, text: str, data: PortData, old: Mapping[str, Port]
+    ) -> Iterator[Port]:
+        path = ("data", "ports", text)
+        try:
+            names = expand(text)
+        except ValueError as error:
+            self._complain(
+                "reference",
+                f"port name: {_text(error)}",
+                source.key_at(*path),
+                _help(error, "correct the name"),
+            )
+            return
+        columns = {
+            name: self._zipped(source, (*path, name), getattr(data, name), len(names))
+            for name in _PORT_TEXTS
+            if getattr(data, name) is not None
+        }
+        layers = self._port_layers(source, path, data, text)
+        plain = self._plain(source, path, data)
+        for index, name in enumerate(names):
+            texts = {key: values[index] for key, values in columns.items() if values}
+            base = old.get(name) or Port(name)
+            yield replace(
+                base,
+                **plain,
+                **_numbers(texts),
+                layers=(*base.layers, *layers),
+                position=source.key_at(*path),
+            )
+
+    def _plain(self, source: _Source, path: tuple[str, ...], data: PortData) -> dict[str, Any]:
+        given = data.model_fields_set
+        plain: dict[str, Any] = {
+            name: getattr(data, name)
+            for name in ("network", "kind", "nic", "vlan", "breakout")
+            if name in given
+        }
+        if data.network is None and "network" in given:
+            plain["network"] = ""
+        if data.speed is not None:
+            plain["speed_gbps"] = data.speed.gbps
+        if data.pcie is not None:
+            plain["pcie"] = (data.pcie.generation, data.pcie.lanes)
+        if data.members:
+            plain["members"] = self._members(source, path, data)
+        return plain
+
+    def _members(self, source: _Source, path: tuple[str, ...], data: PortData) -> tuple[str, ...]:
+        names: list[str] = []
+        for index, text in enumerate(data.members):
+            try:
+                names.extend(expand(text))
+            except ValueError as error:
+                position = source.at(*path, "members", index)
+                self._complain(
+                    "reference", f"member: {_text(error)}", position, _help(error, "correct the name")
+                )
+        return tuple(names)
+
+    def _port_layers(
+        self, source: _Source, path: tuple[str, ...], data: PortData, text: str
+    ) -> tuple[Layer, ...]:
+        label = f"port {text} of {source.label}"
+        layers: tuple[Layer, ...] = ()
+        if data.set:
+            layers = self._layer(data.set, source, (*path, "set"), label)
+        if data.mtu is not None:
+            position = source.at(*path, "mtu")
+            kinds = ("switch", "host", "svi")
+            here: dict[tuple[str, ...], Position | None] = {("mtu", kind): position for kind in kinds}
+            here["mtu",] = position
+            layers += (Layer({"mtu": dict.fromkeys(kinds, data.mtu)}, _known(here), label),)
+        return layers
+
+    # -- cables
+
+    def _links(self, nodes: Mapping[str, Node], complete: bool) -> tuple[Link, ...]:
+        table = self._collect(lambda: load_csv(self.directory / "cables.csv", CABLE_COLUMNS))
+        links: list[Link] = []
+        for row in table.rows if table else ():
+            links.extend(self._row_links(_Cable(table, row), nodes, complete) if table else ())
+        return tuple(links)
+
+    def _row_links(self, cable: _Cable, nodes: Mapping[str, Node], complete: bool) -> Iterator[Link]:
+        try:
+            ends = zip_ranges(*(cable.text(column) for column in CABLE_COLUMNS[:4]))
+        except ValueError as error:
+            help = _help(error, "give every range the same length")
+            self._complain("csv", _text(error), cable.position("a_node"), help)
+            return
+        length = self._length(cable)
+        position = cable.position("a_node")
+        for a_node, a_port, b_node, b_port in ends:
+            good = not complete or all(
+                [self._end(nodes, a_node, a_port, cable, "a"), self._end(nodes, b_node, b_port, cable, "b")]
+            )
+            if good:
+                yield Link(End(a_node, a_port), End(b_node, b_port), length, position)
+
+    def _length(self, cable: _Cable) -> float | None:
+        text = cable.text("length_m")
+        if not text:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 < value <= 100_000:
+            self._complain(
+                "csv",
+                f"length_m is {text}",
+                cable.position("length_m"),
+                "write the cable length in metres (above 0, at most 100000), or leave it empty when unknown",
+                found=text,
+                wanted="a number of metres",
+            )
+            return None
+        return value
+
+    def _end(self, nodes: Mapping[str, Node], node: str, port: str, cable: _Cable, side: str) -> bool:
+        if node not in nodes:
+            near = did_you_mean(node, nodes)
+            self._complain(
+                "reference",
+                f"cable to unknown node {node}",
+                cable.position(f"{side}_node"),
+                f"did you mean {near}?" if near else "add the node to hosts.yaml or remove the cable",
+            )
+            return False
+        ports = nodes[node].spec.ports
+        if port not in ports:
+            near = did_you_mean(port, ports)
+            self._complain(
+                "reference",
+                f"cable to unknown port {port} of {node}",
+                cable.position(f"{side}_port"),
+                f"did you mean {near}?" if near else f"add the port to data.ports of {node} or its group",
+            )
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Cable:
+    """One row of cables.csv."""
+
+    table: Table
+    row: Row
+
+    def text(self, column: str) -> str:
+        return self.row.cells[self.table.columns.index(column)]
+
+    def position(self, column: str) -> Position:
+        return self.table.position(self.row, column)
+
+
+def _numbers(texts: dict[str, str]) -> dict[str, Any]:
+    """Port texts with `index` as a number (0 when it is none)."""
+    found: dict[str, Any] = dict(texts)
+    if "index" in found:
+        found["index"] = int(found["index"]) if found["index"].isdigit() else 0
+    return found
+
+
+def _known(found: Mapping[tuple[str, ...], Position | None]) -> dict[tuple[str, ...], Position]:
+    return {path: position for path, position in found.items() if position is not None}
+
+
+def _note(positions: dict[str, Position], name: str, position: Position | None) -> None:
+    if position is not None:
+        positions[name] = position
+
+
+def _text(error: ValueError) -> str:
+    return getattr(error, "text", "") or str(error)
+
+
+def _help(error: ValueError, otherwise: str) -> str:
+    return getattr(error, "help", "") or otherwise
+
+
+__all__ = ["CABLE_COLUMNS", "NodeData", "load"]

@@ -1,0 +1,209 @@
+"""A node put together from its parts: base, NICs, services. Memoised on the identity of settings."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from rdma_fabric.hardware import Hardware
+from rdma_fabric.platforms._contract import Artifact, Change, Fault, Platform, Realized
+from rdma_fabric.state import UNMANAGED, NodeState, Observation, PortState
+
+T = TypeVar("T")
+
+
+@cache
+def keys() -> tuple[str, ...]:
+    """Names of all platform modules, sorted."""
+    package = importlib.import_module("rdma_fabric.platforms")
+    return tuple(sorted(info.name for info in pkgutil.iter_modules(package.__path__) if info.name[0] != "_"))
+
+
+@cache
+def platform(key: str) -> Platform:
+    """The platform of that key; KeyError when there is none."""
+    if key not in keys():
+        raise KeyError(key)
+    return cast(Platform, importlib.import_module(f"rdma_fabric.platforms.{key}").PLATFORM)
+
+
+@cache
+def bases() -> tuple[str, ...]:
+    """Keys that a node's `platform` may name."""
+    return tuple(key for key in keys() if platform(key).part == "base")
+
+
+def parts(hw: Hardware) -> tuple[Platform, ...]:
+    """The node's platforms in order; unknown keys are left out (the loader has reported them)."""
+    return tuple(platform(key) for key in hw.parts if key in keys())
+
+
+class _Memo:
+    """Results by the identity of a state and its hardware; holds both, so that no identity is reused."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, int], tuple[Any, Any, Realized]] = {}
+
+    def realize(self, wanted: NodeState, hw: Hardware) -> Realized:
+        key = (id(wanted), id(hw))
+        if key not in self._found:
+            self._found[key] = (wanted, hw, _realize(wanted, hw))
+        return self._found[key][2]
+
+
+_MEMO = _Memo()
+
+
+def realize(wanted: NodeState, hw: Hardware) -> Realized:
+    """What a read-back of this node will show; every part in turn, each for its own fields."""
+    return _MEMO.realize(wanted, hw)
+
+
+def _realize(wanted: NodeState, hw: Hardware) -> Realized:
+    faults: list[Fault] = []
+    state = wanted
+    for part in parts(hw):
+        realized = part.realize(state, hw)
+        state = realized.state
+        faults.extend(realized.faults)
+    return Realized(state, tuple(faults))
+
+
+def questions(hw: Hardware) -> tuple[str, ...]:
+    """All parts' read-only commands, each once, for one session."""
+    found: dict[str, None] = {}
+    for part in parts(hw):
+        found.update(dict.fromkeys(part.questions(hw)))
+    return tuple(found)
+
+
+def parse(answers: Mapping[str, str], hw: Hardware) -> Observation:
+    """One observation from all parts' answers; a later part's fields lie over an earlier one's."""
+    found: Observation | None = None
+    for part in parts(hw):
+        seen = part.parse(answers, hw)
+        found = seen if found is None else _overlay_observation(found, seen)
+    assert found is not None
+    return found
+
+
+def _overlay_observation(below: Observation, above: Observation) -> Observation:
+    digest = hashlib.sha256(f"{below.evidence}\n{above.evidence}".encode()).hexdigest()
+    return Observation(
+        running=overlay(below.running, above.running),
+        stored=_overlay_layer(below.stored, above.stored),
+        pending=_overlay_layer(below.pending, above.pending),
+        operational=below.operational and above.operational,
+        notes=tuple(dict.fromkeys((*below.notes, *above.notes))),
+        neighbours=tuple(sorted(set((*below.neighbours, *above.neighbours)))),
+        facts=tuple(sorted(dict((*below.facts, *above.facts)).items())),
+        evidence=digest,
+    )
+
+
+def _overlay_layer(below: NodeState | None, above: NodeState | None) -> NodeState | None:
+    if below is None or above is None:
+        return below if above is None else above
+    return overlay(below, above)
+
+
+def overlay(below: NodeState, above: NodeState) -> NodeState:
+    """`above` where it says anything, else `below`; ports by name."""
+    extra = {port.name: port for port in above.ports}
+    ports = [_overlay_port(port, extra.pop(port.name, None)) for port in below.ports]
+    return NodeState(_overlay(below.system, above.system), (*ports, *extra.values()))
+
+
+def _overlay_port(below: PortState, above: PortState | None) -> PortState:
+    if above is None:
+        return below
+    speed = below.speed_gbps if above.speed_gbps is UNMANAGED else above.speed_gbps
+    return replace(below, settings=_overlay(below.settings, above.settings), speed_gbps=speed)
+
+
+def _overlay(below: T, above: T) -> T:
+    if above is UNMANAGED or above is below or above == ():
+        return below
+    if is_dataclass(above) and type(above) is type(below):
+        values = {
+            item.name: _overlay(getattr(below, item.name), getattr(above, item.name))
+            for item in fields(above)
+            if item.compare
+        }
+        return cast(T, replace(cast(Any, below), **values))
+    if isinstance(above, tuple) and above and is_dataclass(above[0]) and isinstance(below, tuple):
+        return cast(T, tuple(_overlay(b, a) for b, a in zip(below, above, strict=True)))
+    if isinstance(above, tuple) and isinstance(below, tuple) and _pairs(above) and _pairs(below):
+        return cast(T, tuple(sorted((dict(below) | dict(above)).items())))
+    return above
+
+
+def _pairs(value: tuple[Any, ...]) -> bool:
+    return bool(value) and all(isinstance(item, tuple) and len(item) == 2 for item in value)
+
+
+def artifacts(wanted: NodeState, hw: Hardware) -> Iterator[tuple[Platform, Artifact]]:
+    """All parts' files of a realized state."""
+    for part in parts(hw):
+        for artifact in part.artifacts(wanted, hw):
+            yield part, artifact
+
+
+def change(seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
+    """One change from all parts, in their order; undo runs the other way round."""
+    found: Change | None = None
+    for part in parts(hw):
+        one = part.change(seen, wanted, hw)
+        found = one if found is None else _join(found, one)
+    assert found is not None
+    return found
+
+
+def _join(first: Change, second: Change) -> Change:
+    if second.empty:
+        return replace(
+            first,
+            differences=_unique(first.differences, second.differences),
+            blocked=_unique(first.blocked, second.blocked),
+        )
+    if first.empty:
+        return replace(
+            second,
+            differences=_unique(first.differences, second.differences),
+            blocked=_unique(first.blocked, second.blocked),
+        )
+    forward = {
+        name: getattr(first, name) + getattr(second, name)
+        for name in (
+            "lines",
+            "lock",
+            "stage",
+            "commit",
+            "confirm",
+            "save",
+            "disturbs",
+            "undo_disturbs",
+            "unverified",
+        )
+    }
+    return replace(
+        first,
+        differences=_unique(first.differences, second.differences),
+        blocked=_unique(first.blocked, second.blocked),
+        undo=second.undo + first.undo,
+        unlock=second.unlock + first.unlock,
+        undo_kind=first.undo_kind if first.undo_kind != "none" else second.undo_kind,
+        expected=second.expected or first.expected,
+        **forward,
+    )
+
+
+def _unique(first: tuple[T, ...], second: tuple[T, ...]) -> tuple[T, ...]:
+    found: list[T] = list(first)
+    found.extend(item for item in second if item not in found)
+    return tuple(found)
