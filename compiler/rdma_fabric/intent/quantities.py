@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from rdma_fabric.findings import BadValue, did_you_mean, shown
+from rdma_fabric.findings import BadValue, shown
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic_core import CoreSchema
 
-_NUMBER = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)(.*)", re.DOTALL)
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)(.*)", re.DOTALL)
+_LONGEST = 18  # characters; keeps every product exact in the 28 digits of Decimal
+_SIZE_UNITS = "B, KB (1000), KiB (1024), MB, MiB, GB, GiB"
 
 _SIZES = {"B": 1, "KB": 10**3, "KiB": 2**10, "MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30}
 _SIZE_SLIPS = {
@@ -60,13 +62,11 @@ def _split(value: object, what: str, example: str) -> tuple[Decimal, str]:
     if text.startswith(("-", "+")):
         raise BadValue(f"{shown(text)} has a sign", f"a {what} is zero or more, for example {example}")
     match = _NUMBER.fullmatch(text)
-    if not match:
+    if not match or len(text) > _LONGEST:
         raise BadValue(f"{shown(text)} is not a {what}", f"write a number and a unit, for example {example}")
     number, unit = match.groups()
     if unit != unit.strip():
-        raise BadValue(
-            f"{shown(text)} has a space in it", f"write number and unit together, for example {example}"
-        )
+        raise BadValue(f"{shown(text)} has a space in it", f"write {shown(''.join(text.split()))}")
     return Decimal(number), unit
 
 
@@ -89,7 +89,7 @@ def _unknown_unit(text: object, what: str, unit: str, slips: dict[str, str], uni
     """The error for a missing or misspelt unit; names the unit that was probably meant."""
     if not unit:
         return BadValue(f"{text} has no unit", f"a {what} needs one of {units}")
-    meant = slips.get(unit.upper()) or slips.get(did_you_mean(unit.upper(), slips), "")
+    meant = slips.get(unit.upper().replace("\u039c", "U"))  # the capital of the micro sign
     help = f"did you mean {meant}?" if meant else f"use one of {units}"
     return BadValue(f"{shown(str(text))} has the unknown unit {shown(unit)}", help)
 
@@ -158,8 +158,7 @@ class Size(_Quantity):
         if not unit and number == 0:
             return cls(0)
         if unit not in _SIZES:
-            units = "B, KB (1000), KiB (1024), MB, MiB, GB, GiB"
-            raise _unknown_unit(value, "size", unit, _SIZE_SLIPS, units)
+            raise _unknown_unit(value, "size", unit, _SIZE_SLIPS, _SIZE_UNITS)
         size = _whole(number, _SIZES[unit], value, "bytes")
         if size > cls.LIMIT:
             raise BadValue(f"{value} is more than 1024GiB", "no device has such a buffer: check the unit")
@@ -331,9 +330,10 @@ class Threshold(_Quantity):
             return cls(int(share), "percent")
         count_unit = _COUNTS.get(unit)
         if count_unit is None:
-            if unit.upper() in _COUNT_SLIPS:
-                raise _unknown_unit(value, "threshold", unit, _COUNT_SLIPS, "")
-            return cls(Size.parse(value).bytes, "bytes")
+            if unit in _SIZES or (not unit and number == 0):
+                return cls(Size.parse(value).bytes, "bytes")
+            slips, units = _SIZE_SLIPS | _COUNT_SLIPS, f"{_SIZE_UNITS}, %, cells, segments"
+            raise _unknown_unit(value, "threshold", unit, slips, units)
         if number != number.to_integral_value() or number > cls.LIMIT:
             raise BadValue(
                 f"{value} is not a number of {unit}", f"write a whole number, at most {cls.LIMIT}{unit}"
