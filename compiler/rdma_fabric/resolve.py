@@ -53,6 +53,8 @@ class PortPlan:
     """One port's wishes as validated values and as the neutral type; shared between equal ports."""
 
     wishes: Wishes
+    merged: Merged
+    """The merge behind `wishes`, for positions."""
     settings: PortSettings
     origins: Mapping[str, Position]
 
@@ -380,7 +382,7 @@ class _PortBuilder:
 
     def plan(self) -> PortPlan:
         settings = PortSettings(self._mtu(), self._qos(), self._marking())
-        return PortPlan(self.wishes, settings, self.origins)
+        return PortPlan(self.wishes, self.merged, settings, self.origins)
 
     def _from(self, name: str, *path: Any) -> None:
         position = self.merged.position(path)

@@ -20,6 +20,7 @@ LAYERS = (
     "hardware",
     "thresholds",
     "state",
+    "settings",
     "codec",
     "intent",
     "inventory",

@@ -127,7 +127,9 @@ def _overlay_port(below: PortState, above: PortState | None) -> PortState:
 
 
 def _overlay(below: T, above: T) -> T:
-    if above is UNMANAGED or above is below or above == ():
+    if above is UNMANAGED or above is below:
+        return below
+    if above == () and isinstance(below, tuple) and _pairs(below):
         return below
     if is_dataclass(above) and type(above) is type(below):
         values = {

@@ -1,0 +1,189 @@
+"""What rules see and say. The engine calls a rule once per distinct input and adds the places.
+
+A rule returns `Hit`s. It may raise `NotJudged` (through `known`) when a value is absent: the engine
+records "not judged" and goes on. Rules never walk the fabric and never know a node's name, except those
+of scope `FabricRule`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from rdma_fabric.findings import Place, Position, Severity
+from rdma_fabric.hardware import Hardware, PortHardware
+from rdma_fabric.intent.models import Wishes
+from rdma_fabric.layers import Merged
+from rdma_fabric.platforms._contract import Fault
+from rdma_fabric.state import NodeState, PortSettings
+
+if TYPE_CHECKING:
+    from rdma_fabric.checker.fabric import Judged
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One breach, without places.
+
+    `message` may hold `{where}` (the place) and `{peer}` (the other end). `setting` is a setting key
+    (settings.Group.key) or free text for things that are no port setting.
+    """
+
+    setting: str
+    found: str
+    wanted: str
+    message: str
+    help: str = ""
+    reason: str = ""
+    end: Literal["a", "b", "both", ""] = ""
+    """Link rules: the end that is wrong; "" lets the engine blame."""
+    severity: Severity | None = None
+    """None: the rule's own."""
+    rank: int = 0
+    """Of several hits on one setting of one port the highest rank is told: one cause is one finding."""
+    path: tuple[str | int, ...] = ()
+    """Intent rules: where in the intent."""
+    position: Position | None = None
+    places: tuple[Place, ...] = ()
+    """Fabric rules: where."""
+    other_found: str = ""
+    """Link rules with end "both": what the b end has."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntentView:
+    """One distinct set of merged wishes (the fabric's, a network's, an override's result)."""
+
+    wishes: Wishes
+    speeds_gbps: tuple[int, ...]
+    """Speeds of the switch ports that these wishes reach, sorted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PortView:
+    """One distinct port: what it has (`state`), what it should have (`wanted`), and its facts."""
+
+    state: PortSettings
+    wanted: PortSettings
+    wishes: Wishes
+    hw: PortHardware
+    base: str
+    """Platform key, for wording only."""
+    is_host: bool
+    network: str
+    observed: bool
+    speed_gbps: object
+    """Negotiated speed where observed (int or an absence), else the planned one."""
+    need_mtu: int
+    """IP MTU in bytes that the RDMA MTU of the intent needs on this port's NIC or on any hop."""
+    rdma_mtu: int
+    node_state: str = "active"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFacts:
+    """The cable between two ports."""
+
+    length_m: float | None
+    a_speed_gbps: int
+    b_speed_gbps: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeView:
+    """One distinct node: state, realized wish, hardware, platform faults."""
+
+    state: NodeState
+    wanted: NodeState
+    hw: Hardware
+    wishes: Wishes
+    port_wishes: Mapping[str, Wishes]
+    faults: tuple[Fault, ...]
+    observed: bool
+    is_host: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetworkView:
+    """All distinct ports of one network with their number."""
+
+    name: str
+    ports: tuple[tuple[PortView, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Common to all rules; `doc` is the module's docstring."""
+
+    code: str
+    name: str
+    severity: Severity
+    since: str
+    family: str
+
+
+@dataclass(frozen=True, slots=True)
+class IntentRule(Rule):
+    """Judges merged wishes."""
+
+    check: Callable[[IntentView], Iterable[Hit]]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRule(Rule):
+    """Judges one node."""
+
+    check: Callable[[NodeView], Iterable[Hit]]
+    ports: bool = False
+    """True: a hit's `setting` is "PORT|key" and belongs to that port."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortRule(Rule):
+    """Judges one port."""
+
+    check: Callable[[PortView], Iterable[Hit]]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRule(Rule):
+    """Judges the two ends of a cable; called in one order only."""
+
+    check: Callable[[PortView, PortView, LinkFacts], Iterable[Hit]]
+
+
+@dataclass(frozen=True, slots=True)
+class PathRule(Rule):
+    """Judges a walk host -> leaf (in, out) -> next switch (in): the ports passed, in order.
+
+    `end` of a hit is not used; the hop is given by `hop`, an index into the path.
+    """
+
+    check: Callable[[tuple[PortView, ...]], Iterable[tuple[int, Hit]]]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkRule(Rule):
+    """Judges all ports of a network together; a hit is given with the port view that it concerns."""
+
+    check: Callable[[NetworkView], Iterable[tuple[PortView, Hit]]]
+
+
+@dataclass(frozen=True, slots=True)
+class FabricRule(Rule):
+    """Judges the whole: nodes, cables, addresses. Hits carry their places and positions."""
+
+    check: Callable[[Judged], Iterable[Hit]]
+
+
+AnyRule = IntentRule | NodeRule | PortRule | LinkRule | PathRule | NetworkRule | FabricRule
+
+
+@dataclass(slots=True)
+class Origin:
+    """Where the wishes of an `IntentView` come from, for positions and places."""
+
+    merged: Merged
+    networks: set[str] = field(default_factory=set)
+    nodes: set[str] = field(default_factory=set)

@@ -1,0 +1,97 @@
+"""Merged hits -> findings: equal ones at several places become one, with the places written short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rdma_fabric.checker.blame import setting_key
+from rdma_fabric.findings import Finding, Place, Position, natural
+from rdma_fabric.inventory.ranges import collapse
+from rdma_fabric.settings import group_of
+
+if TYPE_CHECKING:
+    from rdma_fabric.checker.engine import _Raw
+    from rdma_fabric.checker.fabric import Judged
+
+SHOWN_PLACES = 6
+"""Ports that a headline names before it counts the rest."""
+
+
+def grouped(raw: Iterable[_Raw], judged: Judged) -> list[Finding]:
+    """One finding per rule, setting, values and position; places in natural order."""
+    rows: dict[Any, list[_Raw]] = {}
+    for one in raw:
+        hit = one.hit
+        key = (
+            one.rule.code,
+            hit.setting,
+            hit.found,
+            hit.wanted,
+            hit.message,
+            one.position,
+            one.severity,
+            _kind(one, judged),
+        )
+        rows.setdefault(key, []).append(one)
+    return [_finding(same) for same in rows.values()]
+
+
+def _kind(one: _Raw, judged: Judged) -> Any:
+    """Only places of one kind share a finding: hosts with hosts, switches with switches."""
+    view = judged.views.get(one.place.node)
+    return (view.is_host, view.hw.base) if view else None
+
+
+def _finding(rows: list[_Raw]) -> Finding:
+    rows = sorted(rows, key=lambda one: (natural(one.place.node), natural(one.place.port), one.place.network))
+    places = tuple(dict.fromkeys(one.place for one in rows))
+    first = rows[0]
+    hit = first.hit
+    peers = tuple(dict.fromkeys(one.peer for one in rows if one.peer))
+    values = {"where": places_text(places), "peer": peers[0] if peers else "its peer"}
+    return Finding(
+        code=first.rule.code,
+        name=first.rule.name,
+        severity=first.severity,
+        places=places,
+        setting=title(hit.setting),
+        found=hit.found,
+        wanted=hit.wanted,
+        peer=peers[0] + (f" (and {len(peers) - 1} more)" if len(peers) > 1 else "") if peers else "",
+        position=first.position,
+        help=_fill(hit.help, values),
+        message=_fill(hit.message, values),
+        reason=hit.reason,
+        count=len(places),
+    )
+
+
+def _fill(text: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace("{" + name + "}", value)
+    return text
+
+
+def title(setting: str) -> str:
+    """The name of a setting in reports."""
+    return group_of(setting).title if setting_key(setting) else setting
+
+
+def places_text(places: Sequence[Place]) -> str:
+    """ "gpu07 eth2", "gpu[01-08] eth[0-1]", "leaf01 (12 ports)", "network compute", "the fabric"."""
+    nodes = list(dict.fromkeys(place.node for place in places if place.node))
+    if not nodes:
+        return ", ".join(dict.fromkeys(str(place) or "the fabric" for place in places))
+    ports = list(dict.fromkeys(place.port for place in places if place.port))
+    short = collapse(nodes)
+    if not ports:
+        return short
+    if len(places) == len(nodes) * len(ports) and len(collapse(ports)) <= 60:
+        return f"{short} {collapse(ports)}"
+    if len(places) <= SHOWN_PLACES:
+        return ", ".join(str(place) for place in places)
+    return f"{short} ({len(places)} ports)"
+
+
+__all__ = ["Position", "grouped", "places_text", "title"]

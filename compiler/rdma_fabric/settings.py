@@ -1,0 +1,289 @@
+"""Settings as people speak of them: which fields belong together, and how a value is written.
+
+Everything that reports (check, drift, diff, plans) groups field paths by `group_of` and writes values by
+`Group.show`, so that one setting has one name and one spelling everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from rdma_fabric.state import (
+    UNKNOWN,
+    Absent,
+    Amount,
+    Difference,
+    Ecn,
+    NodeState,
+    PortSettings,
+    Share,
+    pfc_priorities,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One setting of a port (or of the node): its key in machine output and its name in text."""
+
+    key: str
+    title: str
+    origin: str
+    """Path in `PortState.origins` where its value was written."""
+    show: Callable[[PortSettings], str]
+
+
+def absent_text(value: Absent) -> str:
+    """How an absence is written."""
+    return {"unknown": "unknown (could not be read)"}.get(value.value, value.value)
+
+
+def text(value: Any) -> str:
+    """How one value is written."""
+    if isinstance(value, Absent):
+        return absent_text(value)
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, Amount):
+        return amount(value)
+    if isinstance(value, Ecn):
+        return f"kmin {amount(value.kmin)} kmax {amount(value.kmax)} pmax {value.pmax:g}%"
+    if isinstance(value, Share):
+        return "strict" if value.scheduler == "strict" else f"dwrr {value.weight}"
+    if isinstance(value, tuple):
+        return ",".join(map(str, value)) or "none"
+    return str(value)
+
+
+def amount(value: Amount) -> str:
+    """Bytes in the largest decimal unit that fits without rest, else as they are."""
+    if value.unit != "bytes":
+        return f"{value.value}{'%' if value.unit == 'percent' else ' ' + value.unit}"
+    for factor, unit in ((10**6, "MB"), (10**3, "KB")):
+        if value.value and value.value % factor == 0:
+            return f"{value.value // factor}{unit}"
+    return f"{value.value}B"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """ "0-25,27" of the numbers; "none" of nothing."""
+    rows: list[list[int]] = []
+    for number in sorted(numbers):
+        if rows and number == rows[-1][1] + 1:
+            rows[-1][1] = number
+        else:
+            rows.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in rows) or "none"
+
+
+def dscp_map(table: Any) -> str:
+    """ "26->3, 48->6, rest->0": the priority with most code points is the rest."""
+    if isinstance(table, Absent):
+        return absent_text(table)
+    by_priority: dict[int, list[int]] = {}
+    for dscp, priority in enumerate(table):
+        by_priority.setdefault(priority, []).append(dscp)
+    rest = max(by_priority, key=lambda priority: (len(by_priority[priority]), -priority))
+    parts = [
+        f"{ranges(found)}->{priority}" for priority, found in sorted(by_priority.items()) if priority != rest
+    ]
+    return ", ".join([*parts, f"rest->{rest}"])
+
+
+def _pfc(settings: PortSettings) -> str:
+    both = pfc_priorities(settings.qos)
+    if isinstance(both, Absent):
+        return absent_text(both)
+    halves = [
+        f"{priority} ({'send' if settings.qos.classes[priority].pfc_tx else 'receive'} only)"
+        if settings.qos.classes[priority].pfc_tx != settings.qos.classes[priority].pfc_rx
+        else str(priority)
+        for priority in both
+    ]
+    return ",".join(halves) or "none"
+
+
+def _class_set(field: str) -> Callable[[PortSettings], str]:
+    def show(settings: PortSettings) -> str:
+        values = [getattr(one, field) for one in settings.qos.classes]
+        if any(value is UNKNOWN for value in values):
+            return absent_text(UNKNOWN)
+        if all(isinstance(value, Absent) for value in values):
+            return absent_text(values[0])
+        return ",".join(str(index) for index, value in enumerate(values) if value is True) or "none"
+
+    return show
+
+
+def _class_field(priority: int, field: str) -> Callable[[PortSettings], str]:
+    return lambda settings: text(getattr(settings.qos.classes[priority], field))
+
+
+def _field(part: str, name: str) -> Callable[[PortSettings], str]:
+    return lambda settings: text(getattr(getattr(settings, part), name))
+
+
+def _timer(name: str) -> Callable[[PortSettings], str]:
+    def show(settings: PortSettings) -> str:
+        value = getattr(settings.qos.watchdog, name)
+        return f"{value}ms" if isinstance(value, int) else text(value)
+
+    return show
+
+
+_CLASS_TITLES = {
+    "ecn": "ECN",
+    "headroom": "headroom",
+    "share": "scheduler",
+    "queue": "queue",
+    "group": "priority group",
+}
+_QOS_TITLES = {
+    "trust": "trust",
+    "pcp_to_priority": "802.1p map",
+    "dcbx": "DCBX mode",
+    "global_pause": "global pause",
+    "cable_m": "cable length",
+}
+_MARKING_TITLES = {
+    "rdma_cm_tos": "RDMA-CM ToS",
+    "traffic_class": "RoCE traffic class",
+    "roce_v2": "RoCE v2",
+    "cnp_dscp": "CNP DSCP",
+    "cnp_priority": "CNP priority",
+    "np": "DCQCN notification point",
+    "rp": "DCQCN reaction point",
+}
+_TIMER_TITLES = {"detect_ms": "detect", "restore_ms": "restore", "poll_ms": "poll", "action": "action"}
+
+
+@cache
+def group_of(path: str) -> Group:
+    """The setting that a field path below a port's settings ("qos.classes.3.pfc_tx") belongs to."""
+    match = re.fullmatch(r"qos\.classes\.(\d)\.(\w+)", path)
+    if match:
+        return _class_group(int(match.group(1)), match.group(2))
+    part, _, name = path.partition(".")
+    if part == "mtu":
+        titles = {"ip": "mtu", "frame": "frame mtu", "enforced": "mtu enforcement"}
+        return Group(path, titles[name], "mtu", _field("mtu", name))
+    if path == "qos.dscp_to_priority":
+        return Group(path, "DSCP map", path, lambda settings: dscp_map(settings.qos.dscp_to_priority))
+    if path in ("qos.pfc", "qos.guarded"):
+        return _class_group(0, "pfc_tx" if path == "qos.pfc" else "watchdog")
+    if path.startswith("qos.watchdog."):
+        name = path.rpartition(".")[2]
+        return Group(path, f"watchdog {_TIMER_TITLES[name]}", "qos.watchdog", _timer(name))
+    if part == "qos":
+        return Group(path, _QOS_TITLES[name], path, _field("qos", name))
+    if path.startswith("marking.parameters."):
+        key = path.removeprefix("marking.parameters.")
+        return Group(
+            path, f"DCQCN {key}", "marking.np", lambda s: text(dict(s.marking.parameters).get(key, UNKNOWN))
+        )
+    return Group(path, _MARKING_TITLES[name], path, _field("marking", name))
+
+
+def _class_group(priority: int, field: str) -> Group:
+    if field in ("pfc_tx", "pfc_rx"):
+        return Group("qos.pfc", "PFC priorities", "qos.pfc", _pfc)
+    if field == "watchdog":
+        return Group("qos.guarded", "watchdog priorities", "qos.watchdog", _class_set("watchdog"))
+    path = f"qos.classes.{priority}.{field}"
+    return Group(path, f"priority {priority} {_CLASS_TITLES[field]}", path, _class_field(priority, field))
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """One setting of a node that is not as wanted; `port` is "" for node-wide settings."""
+
+    port: str
+    key: str
+    title: str
+    found: str
+    wanted: str
+    unknown: bool
+    paths: tuple[str, ...]
+
+    @property
+    def setting(self) -> str:
+        """As in reports: "eth2 PFC priorities"."""
+        return f"{self.port} {self.title}" if self.port else self.title
+
+
+_PORT_PATH = re.compile(r"ports\.(.+?)\.((?:mtu|qos|marking)(?:\..+)?)")
+
+
+def deviations(found: Iterable[Difference], wanted: NodeState, seen: NodeState) -> tuple[Deviation, ...]:
+    """Differences of one node, gathered by setting, in their order."""
+    rows: dict[tuple[str, str], list[Difference]] = {}
+    for one in found:
+        port, path = split_path(one.path)
+        key = group_of(path).key if port else path
+        rows.setdefault((port, key), []).append(one)
+    return tuple(_deviation(port, key, rows[port, key], wanted, seen) for port, key in rows)
+
+
+def split_path(path: str) -> tuple[str, str]:
+    """("eth2", "qos.trust") of "ports.eth2.qos.trust"; ("", "sysctl.k") of "system.sysctl.k"."""
+    match = _PORT_PATH.fullmatch(path)
+    if match:
+        return match.group(1), match.group(2)
+    return "", path.removeprefix("system.")
+
+
+def _deviation(port: str, key: str, rows: list[Difference], wanted: NodeState, seen: NodeState) -> Deviation:
+    paths = tuple(one.path for one in rows)
+    unknown = all(one.unknown for one in rows)
+    if not port:
+        kind, _, name = key.partition(".")
+        return Deviation(
+            "",
+            key,
+            f"{_SYSTEM_TITLES.get(kind, kind)} {name}".strip(),
+            text(rows[0].found),
+            text(rows[0].wanted),
+            unknown,
+            paths,
+        )
+    group = group_of(split_path(paths[0])[1])
+    want, have = wanted.port(port), seen.port(port)
+    found_text = group.show(have.settings) if have else "port not found"
+    return Deviation(
+        port, key, group.title, found_text, group.show(want.settings) if want else "", unknown, paths
+    )
+
+
+_SYSTEM_TITLES = {"module_options": "module option", "modules": "module", "limits": "limit"}
+
+
+def owned_groups(settings: PortSettings) -> Iterator[Group]:
+    """Every setting of the port that is not absent, once, in field order."""
+    from rdma_fabric.state import differences
+
+    blank = PortSettings()
+    seen: set[str] = set()
+    for one in differences(settings, blank):
+        group = group_of(one.path)
+        if group.key not in seen:
+            seen.add(group.key)
+            yield group
+
+
+__all__ = [
+    "Deviation",
+    "Group",
+    "amount",
+    "deviations",
+    "dscp_map",
+    "group_of",
+    "owned_groups",
+    "ranges",
+    "split_path",
+    "text",
+]
