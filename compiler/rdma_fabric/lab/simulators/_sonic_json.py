@@ -23,10 +23,11 @@ def natural(text: str) -> tuple[tuple[int, int | str], ...]:
 
 def ordered(config: Config) -> Config:
     """The configuration with tables, rows and fields in natural order."""
-    return {key: ordered(v) if isinstance(v, dict) else v for key, v in sorted(config.items(), key=_by_name)}
+    return {key: ordered(v) if isinstance(v, dict) else v for key, v in sorted(config.items(), key=by_name)}
 
 
-def _by_name(item: tuple[str, Any]) -> tuple[tuple[int, int | str], ...]:
+def by_name(item: tuple[str, Any]) -> tuple[tuple[int, int | str], ...]:
+    """Sort key for the items of a dictionary: natural order of the names."""
     return natural(item[0])
 
 
