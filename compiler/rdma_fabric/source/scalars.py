@@ -62,9 +62,9 @@ def _integer(text: str) -> int:
     digits = text.lstrip("+-")
     if len(digits) > 1 and digits[0] == "0":
         plain = text.replace(digits, digits.lstrip("0") or "0")
-        other = "text" if set(digits) & {"8", "9"} else f"{int(digits, 8)} (octal)"
+        octal = "text" if set(digits) & {"8", "9"} else str(int(text, 8))
         raise BadValue(
-            f"{text} has a leading zero: some YAML readers take it for {plain}, others for {other}",
+            f"{text} has a leading zero: {plain} for some YAML readers, {octal} for others (octal)",
             f'write {plain}, or "{text}" in quotes if it is text',
         )
     return int(text)

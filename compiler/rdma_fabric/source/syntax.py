@@ -97,20 +97,26 @@ def syntax_finding(error: yaml.YAMLError, file: str, lines: Sequence[str]) -> Fi
         column = tab if tab >= 0 else column
         message, help = "a tab indents this line, and YAML allows only spaces", "indent with spaces"
     elif written:
-        column = text.find(written)
+        column = text.rfind(written, 0, column + len(written))
         message, help = f"the range {written} is not in quotes", f'write "{written}"'
     else:
-        message, help = _advice(problem, text[:column])
+        message, help = _advice(problem, text[:column], text[column:])
         opening = getattr(error, "context_mark", None)
-        if opening and ("never" in message or ("not closed" in message and line > opening.line)):
+        if opening and (
+            "never" in message
+            or "without a colon" in message
+            or ("not closed" in message and line > opening.line)
+        ):
             line, column = opening.line, opening.column
     position = Position(file, line + 1, column + 1)
     return input_finding("yaml-syntax", message, position, help, excerpt=line_excerpt(lines, position))
 
 
-def _advice(problem: str, before: str) -> tuple[str, str]:
-    """What the parser's `problem` means and what to do about it; `before` is the line up to it."""
+def _advice(problem: str, before: str, after: str) -> tuple[str, str]:
+    """What the parser's `problem` means and what to do; `before` and `after` are the line around it."""
     if "mapping values are not allowed" in problem and ": " in before:
         return "a second `: ` stands in this value", "quote the value, or start a new line for a new key"
+    if "did not find expected key" in problem and after.startswith(("}", "]")):
+        return "there is one closing bracket too many", "remove it"
     known = ((message, help) for part, message, help in _PROBLEMS if part in problem)
     return next(known, (problem, "check quotes, brackets, colons and indentation here and in the line above"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rdma_fabric.findings import BadValue, Finding, InputError, did_you_mean, input_finding, shown
@@ -34,12 +35,12 @@ _WANTED: dict[str, str] = {
     "greater_than": "more than {gt}", "greater_than_equal": "at least {ge}",
     "less_than": "less than {lt}", "less_than_equal": "at most {le}",
     "multiple_of": "a multiple of {multiple_of}",
-    "literal_error": "{expected}", "enum": "{expected}", "union_tag_invalid": "{expected_tags}",
+    "literal_error": "{expected}", "enum": "{expected}",
     "string_too_short": "at least {min_length} characters",
     "string_too_long": "at most {max_length} characters",
     "string_pattern_mismatch": "text of the form {pattern}",
-    "too_short": "at least {min_length} items, not {actual_length}",
-    "too_long": "at most {max_length} items, not {actual_length}",
+    "too_short": "at least {min_length} items",
+    "too_long": "at most {max_length} items",
 }  # fmt: skip
 
 _NOTHING = object()
@@ -50,14 +51,23 @@ def validate(model: type[T], document: Document, prefix: DataPath = (), *, data:
 
     `data` replaces the data at `prefix`, where a stage before has expanded it; positions stay the document's.
     """
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     if data is _NOTHING:
         data = _get(document.data, prefix)
     try:
-        return TypeAdapter(model).validate_python(data)
+        value: T = _adapter(model).validate_python(data)
     except ValidationError as error:
-        raise InputError(_findings(error, model, document, prefix)) from None
+        raise InputError(_findings(error, model, data, document, prefix)) from None
+    return value
+
+
+@lru_cache(maxsize=256)
+def _adapter(model: Any) -> Any:
+    """pydantic's validator for any type; made once, since one inventory validates thousands of nodes."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(model)
 
 
 def _get(data: Any, path: DataPath) -> Any:
@@ -66,9 +76,11 @@ def _get(data: Any, path: DataPath) -> Any:
     return data
 
 
-def _findings(error: ValidationError, model: Any, document: Document, prefix: DataPath) -> Iterator[Finding]:
+def _findings(
+    error: ValidationError, model: Any, data: Any, document: Document, prefix: DataPath
+) -> Iterator[Finding]:
     for one in error.errors(include_url=False):
-        path = _existing(document.data, (*prefix, *one["loc"]))
+        path = prefix + _existing(data, one["loc"])
         if one["type"] == "extra_forbidden":
             yield _unknown_key(document, path, _keys_at(model, one["loc"][:-1]))
         elif one["type"] == "missing":
@@ -81,15 +93,14 @@ def _existing(data: Any, loc: DataPath) -> DataPath:
     """`loc` without the steps that pydantic adds (union tags, [key]): all must exist, except the last one."""
     path: list[str | int] = []
     for index, step in enumerate(loc):
-        inside = (
-            step in data if isinstance(data, Mapping) else isinstance(step, int) and isinstance(data, list)
-        )
+        if isinstance(data, list):
+            inside = isinstance(step, int) and step < len(data)
+        else:
+            inside = isinstance(data, Mapping) and step in data
         if inside:
-            try:
-                data = data[step]
-            except IndexError:
-                continue
-        if inside or (index == len(loc) - 1 and isinstance(data, Mapping) and step != "[key]"):
+            data = data[step]
+            path.append(step)
+        elif index == len(loc) - 1 and isinstance(data, Mapping) and step != "[key]":
             path.append(step)
     return tuple(path)
 
@@ -168,7 +179,9 @@ def _help(document: Document, path: DataPath, value: object, kind: str, wanted: 
     if kind == "string_type" and isinstance(value, int | float):
         return f'quote it: "{_source_word(document, path) or value}"'
     if kind == "string_type" and isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
-        return f'if it is a range, quote it: "[{value[0]}]"'
+        if value[0].replace("-", "").isdigit():
+            return f'if it is a range, quote it: "[{value[0]}]"'
+        return f"write {value[0]} without brackets"
     if kind in ("bool_type", "int_type", "float_type") and isinstance(value, str):
         number = kind != "bool_type" and value.replace(".", "", 1).isdigit()
         if number or value in ("true", "false"):
@@ -179,7 +192,8 @@ def _help(document: Document, path: DataPath, value: object, kind: str, wanted: 
         close = did_you_mean(value, wanted.replace(" or ", ", ").split(", "))
         if close:
             return f"did you mean {close}?"
-    return f"change it to {wanted}"
+    bound = wanted.startswith(("at ", "more ", "less ")) and not kind.startswith(("too_", "string_"))
+    return f"write a value of {wanted}" if bound else f"write {wanted}"
 
 
 def _source_word(document: Document, path: DataPath) -> str:

@@ -287,6 +287,9 @@ class _Builder:
             help = f'quote it: "{event.value}"' if event.value else "write the name before the colon"
             self.fault("yaml-implicit-type", f"the key is {what}, and keys are text", at, help)
             return event.value, at
+        elif event.anchor in self.anchors:
+            message = f"the key *{event.anchor} stands for a {_kind(value)}, and keys are text"
+            self.fault("yaml-implicit-type", message, at, "write the name of the key")
         return None, at
 
     def without_value(self, key: Any, at: int, end: int) -> None:
