@@ -383,7 +383,7 @@ def test_a_held_line_runs_although_its_client_is_gone(lab: _Lab) -> None:
     channel.send(b"commit 3\nafter it\n")
     _until(lambda: _held(lab) == ("commit 3",))
     client.close()
-    _until(lambda: _connections(lab) == before)
+    _until(lambda: _connections(lab) <= before)
     assert "commit 3" not in lab.log()
     fabric.release(lab.directory, "a")
     _until(lambda: lab.log()[-2:] == ["commit 3", "closed"])
