@@ -6,7 +6,7 @@ import types
 import typing
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rdma_fabric.findings import BadValue, Finding, InputError, did_you_mean, input_finding, shown
 from rdma_fabric.source.text import line_excerpt
@@ -56,7 +56,7 @@ def validate(model: type[T], document: Document, prefix: DataPath = (), *, data:
     if data is _NOTHING:
         data = _get(document.data, prefix)
     try:
-        value: T = _adapter(model).validate_python(data)
+        value: T = _adapter(cast("Any", model)).validate_python(data)
     except ValidationError as error:
         raise InputError(_findings(error, model, data, document, prefix)) from None
     return value
