@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, WithJsonSchema, model_validator
 
+from rdma_fabric.findings import BadValue, shown
 from rdma_fabric.intent.quantities import Duration, Percent, Size, Speed, Threshold
 from rdma_fabric.state import MTU_MAX
 
@@ -29,9 +30,9 @@ def _mtu(value: Any) -> Any:
     if value == "max":
         return MTU_MAX
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f'write a number of bytes or "max", not {value!r}')
+        raise BadValue(f"{shown(str(value))} is not an MTU", "write a number of bytes, or max")
     if not 68 <= value <= 65535:
-        raise ValueError(f"an IP MTU lies between 68 and 65535 bytes, not {value}")
+        raise BadValue(f"{value} is not an IP MTU", "write 68 to 65535 bytes, or max")
     return value
 
 
@@ -45,7 +46,7 @@ MtuNumber = Annotated[
 
 def _priority(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 7:
-        raise ValueError(f"a priority is a whole number from 0 to 7, not {value!r}")
+        raise BadValue(f"{shown(str(value))} is not a priority", "write a whole number from 0 to 7")
     return value
 
 
@@ -71,8 +72,8 @@ def _dscp_item(item: Any) -> range | tuple[int, ...]:
             return range(int(low), int(high) + 1)
     if isinstance(item, int) and not isinstance(item, bool) and 0 <= item <= 63:
         return (item,)
-    raise ValueError(
-        f'a DSCP is a number from 0 to 63, a range such as "24-31", or the word rest, not {item!r}'
+    raise BadValue(
+        f"{shown(str(item))} is not a DSCP", 'write a number from 0 to 63, a range such as "24-31", or rest'
     )
 
 
@@ -112,7 +113,9 @@ class Rdma(Model):
 
 def _rdma_mtu(value: Any) -> Any:
     if isinstance(value, bool) or value not in RDMA_MTUS:
-        raise ValueError(f"an RDMA MTU is one of {', '.join(map(str, RDMA_MTUS))}, not {value!r}")
+        raise BadValue(
+            f"{shown(str(value))} is not an RDMA MTU", f"write one of {', '.join(map(str, RDMA_MTUS))}"
+        )
     return value
 
 
@@ -139,7 +142,10 @@ class EcnThresholds(Model):
     @model_validator(mode="after")
     def _complete(self) -> EcnThresholds:
         if self.mode == "set" and not self.profile and (self.kmin is None or self.kmax is None):
-            raise ValueError("give both kmin and kmax, or profile: NAME, or write device or false")
+            raise BadValue(
+                "the ramp is not complete",
+                "give both kmin and kmax, or profile: NAME, or write device or false",
+            )
         return self
 
 
@@ -292,11 +298,11 @@ def _scalar_text(value: Any) -> Any:
     if isinstance(value, int | float):
         return str(value)
     if isinstance(value, str):
-        bad = next((c for c in value if not c.isprintable()), None)
+        bad = next((c for c in value if not (c.isprintable() and c.isascii())), None)
         if bad is not None:
-            raise ValueError(f"the value holds the control character U+{ord(bad):04X}")
+            raise BadValue(f"the value holds the character U+{ord(bad):04X}", "use printable characters only")
         return value
-    raise ValueError(f"write one value, not {type(value).__name__}")
+    raise BadValue("this is not a single value", "write one text or number")
 
 
 Scalar = Annotated[
@@ -304,6 +310,7 @@ Scalar = Annotated[
 ]
 ModuleName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,56}$")]
 SysctlKey = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_{}*/-]+)+$")]
+ClassName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")]
 EnvName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{1,60}$")]
 
 
@@ -362,7 +369,7 @@ class Wishes(Model):
     rdma: Rdma = Rdma()
     mtu: MtuWish = MtuWish()
     trust: Literal["dscp", "pcp", "both"] = "dscp"
-    classes: dict[str, TrafficClass] = Field(default_factory=dict)
+    classes: dict[ClassName, TrafficClass] = Field(default_factory=dict)
     ecn: EcnTable | None = None
     pfc: Pfc | None = None
     dcqcn: Annotated[Dcqcn, BeforeValidator(_dcqcn)] | None = None
@@ -397,8 +404,9 @@ class Waiver(Model):
     @model_validator(mode="after")
     def _placed(self) -> Waiver:
         if not (self.node or self.link):
-            raise ValueError(
-                "a waiver names a node, a node and port, or a link; there is no waiver for the fabric"
+            raise BadValue(
+                "the waiver names no place",
+                "give node, node and port, or link (there is no waiver for the whole fabric)",
             )
         return self
 
@@ -409,7 +417,7 @@ def _date(value: Any) -> Any:
     try:
         return datetime.date.fromisoformat(str(value))
     except ValueError:
-        raise ValueError(f"write a date as YYYY-MM-DD, not {value!r}") from None
+        raise BadValue(f"{shown(str(value))} is not a date", "write it as YYYY-MM-DD") from None
 
 
 class Hooks(Model):
