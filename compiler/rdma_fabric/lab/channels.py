@@ -253,7 +253,7 @@ class Shell:
                     continue
                 reply = await self._line(typed.line)
                 self._say(ended(reply.text))
-                if reply.close or self._channel.is_closing():
+                if reply.close or self._gone():
                     break
                 self._say(session.prompt())
             self._flush()
@@ -273,7 +273,7 @@ class Shell:
                 data = await self._channel.stdin.read(1 << 16)
             except (asyncssh.TerminalSizeChanged, asyncssh.SignalReceived, asyncssh.BreakReceived):
                 continue
-            except asyncssh.Error:  # the connection was cut
+            except (asyncssh.Error, OSError):  # the connection was cut
                 return Typed("end", "")
             if not data:
                 return Typed("end", "")
@@ -319,8 +319,12 @@ class Shell:
     def _flush(self) -> None:
         text = "".join(self._out)
         self._out.clear()
-        if text and not self._channel.is_closing():
+        if text and not self._gone():
             self._channel.stdout.write(text.encode())
+
+    def _gone(self) -> bool:
+        """True when the client cannot be reached any more."""
+        return self._channel.is_closing() or self._channel.channel.get_connection().is_closed()
 
 
 # --- channels of hosts ---------------------------------------------------------------------------
