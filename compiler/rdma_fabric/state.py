@@ -381,3 +381,37 @@ def pfc_priorities(qos: QosState) -> Maybe[tuple[int, ...]]:
         if state.pfc_tx or state.pfc_rx:
             on.append(priority)
     return tuple(on)
+
+
+def owned_part(seen: NodeState, wanted: NodeState) -> NodeState:
+    """What `seen` has in the fields that `wanted` owns; everything else UNMANAGED.
+
+    This is what a journal records before a change: only settings of ours, nothing foreign.
+    """
+    ports = {port.name: port for port in seen.ports}
+    kept = []
+    for port in wanted.ports:
+        have = ports.get(port.name)
+        if have is not None:
+            kept.append(PortState(port.name, port.kind, _mask(have.settings, port.settings), UNMANAGED))
+    return NodeState(_mask(seen.system, wanted.system), tuple(kept))
+
+
+def _mask(seen: Any, wanted: Any) -> Any:
+    if wanted is UNMANAGED or wanted is NOT_APPLICABLE or seen is NOT_APPLICABLE:
+        return UNMANAGED
+    if is_dataclass(wanted) and not isinstance(wanted, _LEAVES) and type(seen) is type(wanted):
+        values = {
+            item.name: _mask(getattr(seen, item.name), getattr(wanted, item.name))
+            for item in fields(wanted)
+            if item.compare
+        }
+        return type(wanted)(**values)  # type: ignore[misc]
+    if isinstance(wanted, tuple) and wanted and is_dataclass(wanted[0]):
+        return tuple(_mask(have, want) for have, want in zip(seen, wanted, strict=True))
+    if wanted == () and isinstance(seen, tuple) and (not seen or _pairs(seen)):
+        return ()
+    if isinstance(wanted, tuple) and isinstance(seen, tuple) and wanted and _pairs(wanted):
+        found = dict(seen)
+        return tuple((name, _mask(found.get(name, UNKNOWN), value)) for name, value in wanted)
+    return seen

@@ -152,8 +152,8 @@ class Change:
 
     @property
     def empty(self) -> bool:
-        """True when there is nothing to write."""
-        return not self.stage and not self.commit
+        """True when there is nothing to write and nothing to save."""
+        return not (self.stage or self.commit or self.save)
 
     @property
     def level(self) -> Disturbs:

@@ -1,0 +1,171 @@
+"""One plan: for every node in scope its change or the reason why there is none, and the waves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rdma_fabric import platforms
+from rdma_fabric.hardware import Hardware
+from rdma_fabric.inventory.types import Inventory
+from rdma_fabric.plan.disturb import Budget, Harm
+from rdma_fabric.plan.waves import Direction, arrange, direction
+from rdma_fabric.platforms._contract import Change, Disturbance
+from rdma_fabric.settings import Deviation, deviations
+from rdma_fabric.state import NodeState, Observation
+
+Status = Literal[
+    "change", "unchanged", "rejected", "refused", "unknown", "unreachable", "skipped", "not-planned"
+]
+"""refused: disturbs more than allowed, or holds unverified lines; unknown: could not be read well enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """One node of the scope."""
+
+    node: str
+    status: Status
+    reason: str = ""
+    change: Change | None = None
+    deviations: tuple[Deviation, ...] = ()
+    direction: Direction = "neutral"
+    felt_by: tuple[str, ...] = ()
+    wave: int = 0
+    """From 1; 0 for nodes that are not pushed."""
+    channel: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a push would do. `inputs`: digest of all input files; `seen`: digest of each node's state."""
+
+    inputs: str
+    seen: Mapping[str, str]
+    rows: tuple[PlanRow, ...]
+    waves: tuple[tuple[str, ...], ...]
+
+    def row(self, node: str) -> PlanRow | None:
+        """The node's row."""
+        return next((row for row in self.rows if row.node == node), None)
+
+    @property
+    def empty(self) -> bool:
+        """True when no node would be written."""
+        return not self.waves
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What one node is to become: a realized (or recorded) state and its hardware."""
+
+    wanted: NodeState
+    hardware: Hardware
+
+
+@dataclass
+class _Planner:
+    inventory: Inventory
+    budget: Budget
+    accept_unverified: bool
+    shared: dict[Any, tuple[Change, tuple[Deviation, ...]]] = field(default_factory=dict)
+    harm: Harm = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.harm = Harm(self.inventory, self.budget)
+
+    def row(self, name: str, seen: Observation, target: Target) -> PlanRow:
+        change, found = self._change(seen, target)
+        channel = platforms.platform(target.hardware.base).channel
+        felt = self.harm.felt_by(name, change)
+        values: dict[str, Any] = {
+            "change": change,
+            "deviations": found,
+            "direction": direction(change.differences),
+            "felt_by": felt,
+            "channel": channel,
+        }
+        if change.empty:
+            if change.blocked:
+                return PlanRow(name, "unknown", _blocked(change, seen), **values)
+            return PlanRow(name, "unchanged", **values)
+        worst = self.harm.too_much(name, change)
+        if worst is not None:
+            return PlanRow(name, "refused", _disturbs(worst, felt, name), **values)
+        if change.unverified and not self.accept_unverified:
+            reason = (
+                f"holds a line that no source confirms: {change.unverified[0]} (--accept-unverified sends it)"
+            )
+            return PlanRow(name, "refused", reason, **values)
+        return PlanRow(name, "change", _blocked(change, seen) if change.blocked else "", **values)
+
+    def _change(self, seen: Observation, target: Target) -> tuple[Change, tuple[Deviation, ...]]:
+        """Equal observations of equal nodes share one change."""
+        key: Any = (
+            seen.running,
+            seen.stored,
+            seen.pending,
+            seen.evidence,
+            seen.facts,
+            id(target.wanted),
+            id(target.hardware),
+        )
+        try:
+            found = self.shared.get(key)
+        except TypeError:
+            found, key = None, (id(seen), id(target.wanted), id(target.hardware))
+        if found is None:
+            change = platforms.change(seen, target.wanted, target.hardware)
+            rows = deviations((*change.differences, *change.blocked), target.wanted, seen.running)
+            found = self.shared[key] = (change, rows)
+        return found
+
+
+def _blocked(change: Change, seen: Observation) -> str:
+    fields = ", ".join(sorted({one.path for one in change.blocked})[:3])
+    more = f" and {len(change.blocked) - 3} more" if len(change.blocked) > 3 else ""
+    notes = f" ({seen.notes[0]})" if seen.notes else ""
+    return f"could not read {fields}{more}{notes}; these are not written"
+
+
+def _disturbs(worst: Disturbance, felt: tuple[str, ...], node: str) -> str:
+    ports = ", ".join(port for port in worst.ports if port) or "the node"
+    by = ", ".join(name for name in felt[:4] if name != node)
+    at = f", felt by {by}" if by else ""
+    drained = ",".join((node, *(name for name in felt if name != node))) if len(felt) < 8 else node
+    return (
+        f"{worst.what} ({ports}) is {worst.level} on a node with workload{at}; "
+        f"drain it and say --assume-drained {drained}, or --allow {worst.level}"
+    )
+
+
+def make_plan(
+    inventory: Inventory,
+    targets: Mapping[str, Target],
+    observations: Mapping[str, Observation],
+    *,
+    inputs: str,
+    budget: Budget,
+    fixed: Iterable[PlanRow] = (),
+    accept_unverified: bool = False,
+) -> Plan:
+    """The plan for the nodes of `targets`; `fixed` are rows decided before (rejected, skipped ...)."""
+    planner = _Planner(inventory, budget, accept_unverified)
+    rows = {row.node: row for row in fixed}
+    for name, target in targets.items():
+        if name not in rows:
+            rows[name] = planner.row(name, observations[name], target)
+    ready = {name: row.direction for name, row in rows.items() if row.status == "change"}
+    felt = {name: frozenset(rows[name].felt_by) for name in ready}
+    waves = arrange(ready, inventory, felt)
+    numbers = {name: index for index, wave in enumerate(waves, 1) for name in wave}
+    placed = tuple(_numbered(rows[name], numbers.get(name, 0)) for name in inventory.nodes if name in rows)
+    seen = {name: observations[name].evidence for name in targets if name in observations}
+    return Plan(inputs, seen, placed, waves)
+
+
+def _numbered(row: PlanRow, wave: int) -> PlanRow:
+    from dataclasses import replace
+
+    return replace(row, wave=wave) if wave else row
