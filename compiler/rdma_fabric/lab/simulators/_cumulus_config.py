@@ -207,7 +207,7 @@ def commands(verb: str, tree: Tree) -> list[str]:
     return lines
 
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./$][\w./:@+$-]*( [\w./:@+$-]+)*")
+_PLAIN = re.compile(r"[A-Za-z0-9_./$][\w./:@+$,-]*( [\w./:@+$,-]+)*")
 _NUMBER = re.compile(r"[-+]?(\d[\d_]*)?(\.\d*)?|\d+(:\d+)+")
 
 

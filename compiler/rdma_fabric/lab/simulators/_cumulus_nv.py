@@ -174,12 +174,17 @@ class Nv:
         else:
             tree = self._view(self.revisions.tree(wanted, self.user)).applied()
         known = [tree, view.applied()]
+        if self.user in self.revisions.attached:
+            known.append(self._view(self.revisions.tree("pending", self.user)).applied())
         if len(options.words) == 2 and options.words[1] in ("lldp", "link", "description"):
             return self._interface_view(options, tree)
         names = shows.canonical(options.words, self.device.version, known)
         value = trees.at(tree, *names) if names else tree
         if value is None and len(names) == 2 and names[0] == "interface":
             raise Refused("Error: The requested item does not exist.")
+        if value is not None and not isinstance(value, dict):
+            # Only objects have show commands, a leaf is read from its object.
+            raise Refused(f"Error: Invalid Command: show {' '.join(names)}")
         if options.output == "json":
             return Outcome(trees.json_text(_listed(names, value)) + "\n")
         if options.output in ("yaml", "commands", "native"):

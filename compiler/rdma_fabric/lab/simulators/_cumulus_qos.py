@@ -392,7 +392,9 @@ def _pool_problems(config: Tree, qos: Tree, version: Version) -> Iterator[str]:
     missing = sorted(set(PRIORITIES) - mapped)
     if missing and mode != "lossless-single-ipool":
         yield f"QoS: switch-priority {','.join(missing)} is not mapped to a priority group."
-    for name in ("ingress-pool", "egress-pool", "ingress-service-pool", "egress-service-pool"):
+    for name in branch(config, "qos", "advance-buffer-config", "default-global"):
+        if not name.endswith("-pool"):
+            continue
         share = sum(int(pool.get("memory-percent", 0)) for pool in branch(buffers, name).values())
         if share > 100:
             yield f"QoS advance-buffer-config: sum of memory-percent of {name} is {share}, must be <= 100."

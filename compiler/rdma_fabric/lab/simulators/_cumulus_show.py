@@ -529,7 +529,9 @@ def state_table(
 def table(names: list[str], view: View, headers: Sequence[str], columns: Sequence[Tree]) -> list[str]:
     """The table form of one `nv show` command."""
     values = [at(tree, *names) if names else tree for tree in columns]
-    if names[:1] == ["qos"]:
+    if names and names[-1] in _SETS and isinstance(values[0], dict) and any(values[0].values()):
+        return _members_table(names[-1], values[0])
+    if names[:1] == ["qos"] and len(names) > 1:
         lines = _qos_table(names[1:], view, headers, values)
         if lines is not None:
             return lines
@@ -542,18 +544,30 @@ def table(names: list[str], view: View, headers: Sequence[str], columns: Sequenc
     return state_table(headers, values)
 
 
+def _members_table(name: str, members: Tree) -> list[str]:
+    """One line per id of a collection, one column per leaf of its members."""
+    bodies = [body for body in members.values() if isinstance(body, dict)]
+    fields = sorted({key for body in bodies for key, value in body.items() if not isinstance(value, dict)})
+    rows = [
+        (number, *(_cell(field, at(members[number], field)) for field in fields))
+        for number in sorted(members, key=natural)
+    ]
+    return grid((name, *fields), rows)
+
+
 def _qos_table(
     names: list[str], view: View, headers: Sequence[str], values: Sequence[Any]
 ) -> list[str] | None:
+    first: Tree = next((tree for tree in values if tree), {})
     if names == ["roce"]:
         return _roce_table(view, headers, values)
     if len(names) == 2 and names[0] in ("egress-queue-mapping", "egress-scheduler", "congestion-control"):
         empty = grid(["", *headers, "description"], [], least=[2, *(0 for _ in headers), 0])
-        return [*empty, *_profile_table(names[0], values[0] or values[-1])]
+        return [*empty, *_profile_table(names[0], first)]
     if names[0] in ("pfc", "congestion-control", "mapping", "egress-queue-mapping") and len(names) >= 2:
         if names[0] == "mapping" and len(names) == 2:
-            simple = [{key: tree[key] for key in ("port-default-sp", "trust")} for tree in values if tree]
-            return [*state_table(headers, simple, True), *_mapping_tables(values[0] or values[-1])]
+            simple = [{key: at(tree or {}, key) for key in ("port-default-sp", "trust")} for tree in values]
+            return [*state_table(headers, simple, True), *_mapping_tables(first)]
         ordered = [dict(sorted((tree or {}).items())) for tree in values]
         return state_table(headers, ordered, True)
     return None
@@ -561,17 +575,17 @@ def _qos_table(
 
 def _profile_table(kind: str, tree: Tree) -> list[str]:
     if kind == "egress-queue-mapping":
-        rows = [(sp, entry["traffic-class"]) for sp, entry in tree["switch-priority"].items()]
+        rows = [(sp, entry["traffic-class"]) for sp, entry in branch(tree, "switch-priority").items()]
         return _titled("SP->TC mapping configuration", grid(("switch-priority", "traffic-class"), rows, 4))
     if kind == "egress-scheduler":
         weights = [
             (number, entry["mode"], entry.get("bw-percent", ""))
-            for number, entry in tree["traffic-class"].items()
+            for number, entry in branch(tree, "traffic-class").items()
         ]
         return _titled(
             "TC->DWRR weight configuration", grid(("traffic-class", "mode", "bw-percent"), weights, 4)
         )
-    return _titled("ECN Configurations", _ecn_grid(tree["traffic-class"]))
+    return _titled("ECN Configurations", _ecn_grid(branch(tree, "traffic-class")))
 
 
 def _ecn_grid(classes: Tree) -> list[str]:

@@ -30,7 +30,6 @@ from ._cumulus_shell import (
     expand,
     grep,
     heredoc,
-    lines_of,
     parse,
 )
 
@@ -201,7 +200,7 @@ class Cumulus(Device):
                 body.append(lines.pop(0))
             if word and lines:
                 lines.pop(0)
-            outcome = shell.line(line, lines_of(*[text or " " for text in body]) if word else None)
+            outcome = shell.line(line, "".join(f"{text}\n" for text in body) if word else None)
             stdout += outcome.stdout
             stderr += outcome.stderr
             status = outcome.status
@@ -375,6 +374,8 @@ class Shell:
         return Outcome(stdout, stderr, outcome.status, outcome.question, outcome.resume, outcome.close)
 
     def _words(self, words: list[str], stdin: str, files: Files, lone: bool) -> Outcome:
+        if not words:
+            return Outcome()
         name, rest = words[0], words[1:]
         if name in ("nv", "/usr/bin/nv"):
             user = "root" if self.root and self.user == "root" else self.user
