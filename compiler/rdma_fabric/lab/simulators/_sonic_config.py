@@ -167,9 +167,8 @@ def _replace_by(shell: Shell, target: js.Config, dry_run: bool) -> None:
 
 
 def _target(data: Any) -> js.Config:
-    if not isinstance(data, dict) or not all(isinstance(rows, dict) for rows in data.values()):
+    if not isinstance(data, dict):
         raise UpdaterError("the target configuration is not an object of tables")
-    data.pop("bgpraw", None)
     return data
 
 

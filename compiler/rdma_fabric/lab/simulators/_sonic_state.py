@@ -207,7 +207,8 @@ class Switch:
         for port in outcome.flaps:
             down["PORT"][port]["admin_status"] = "down"
         if outcome.flaps:
-            self.settle(down)
+            # a copy: the daemons write rows back, and those are no part of the updater's steps
+            self.settle(deepcopy(down))
         held = deepcopy(outcome.target)
         for port in outcome.flaps:
             if port in held.get("PORT", {}):
