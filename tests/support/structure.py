@@ -16,6 +16,7 @@ OPEN = ("findings", "assets", "data")
 
 LAYERS = (
     "source",
+    "state_dir",
     "layers",
     "hardware",
     "thresholds",

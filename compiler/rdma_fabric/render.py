@@ -1,0 +1,168 @@
+"""Realized states -> files per node and a manifest; written only where they differ, stale ones removed.
+
+Every distinct (state, hardware) is rendered once. No time, no host and no order of work enters the
+output: two runs give the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from rdma_fabric import __version__, platforms
+from rdma_fabric.checker import Judged
+from rdma_fabric.checker.scopes import NodeView
+from rdma_fabric.findings import InputError
+from rdma_fabric.source import file_error
+from rdma_fabric.templating import render
+
+MANIFEST = "manifest.json"
+MANIFEST_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One rendered file of a node."""
+
+    path: str
+    text: str
+    mode: int
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the text in UTF-8."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `write` did: counts of files, and the manifest's path."""
+
+    manifest: Path
+    nodes: int
+    written: int
+    same: int
+    removed: int
+
+
+def files(view: NodeView) -> tuple[File, ...]:
+    """All files of one realized node, by path."""
+    found = []
+    for part, artifact in platforms.artifacts(view.wanted, view.hw):
+        context = artifact.context if artifact.context is not None else part.context(view.wanted, view.hw)
+        found.append(File(artifact.path, render(artifact.template, context), artifact.mode))
+    return tuple(sorted(found, key=lambda one: one.path))
+
+
+def compile_fabric(judged: Judged, names: Iterable[str]) -> dict[str, tuple[File, ...]]:
+    """Files of the named nodes; equal nodes share one tuple."""
+    cache: dict[tuple[int, int], tuple[File, ...]] = {}
+    found: dict[str, tuple[File, ...]] = {}
+    for name in names:
+        view = judged.views[name]
+        key = (id(view.wanted), id(view.hw))
+        if key not in cache:
+            cache[key] = files(view)
+        found[name] = cache[key]
+    return found
+
+
+def manifest(judged: Judged, compiled: Mapping[str, tuple[File, ...]], rejected: Iterable[str]) -> str:
+    """The manifest as JSON text: what was compiled, from which version, and what was rejected."""
+    nodes: dict[str, Any] = {}
+    for name, found in compiled.items():
+        hw = judged.views[name].hw
+        nodes[name] = {
+            "platform": hw.base,
+            "parts": list(hw.parts),
+            "model": hw.model,
+            "version": hw.version,
+            "files": {one.path: {"sha256": one.sha256, "mode": f"{one.mode:04o}"} for one in found},
+        }
+    data = {
+        "version": MANIFEST_VERSION,
+        "tool": __version__,
+        "fabric": judged.resolved.intent.name,
+        "nodes": nodes,
+        "rejected": list(rejected),
+    }
+    return json.dumps(data, indent=1, sort_keys=True) + "\n"
+
+
+def write(
+    out: Path, judged: Judged, compiled: Mapping[str, tuple[File, ...]], rejected: Iterable[str]
+) -> Written:
+    """Writes OUT/<node>/... and the manifest; removes files that an earlier manifest lists and this does not.
+
+    InputError when OUT holds something that no manifest of ours accounts for, or cannot be written.
+    """
+    old = _old_files(out)
+    wanted = {f"{name}/{one.path}": one for name, found in compiled.items() for one in found}
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        written = sum(_write(out / path, one.text, one.mode) for path, one in wanted.items())
+        removed = sum(_remove(out, path) for path in sorted(old - wanted.keys()))
+        _write(out / MANIFEST, manifest(judged, compiled, rejected), 0o644)
+    except OSError as error:
+        raise file_error(
+            error.filename or out, error.strerror or str(error), "give a folder that can be written"
+        ) from None
+    return Written(out / MANIFEST, len(compiled), written, len(wanted) - written, removed)
+
+
+def _old_files(out: Path) -> set[str]:
+    """Paths below OUT that the manifest there lists."""
+    path = out / MANIFEST
+    if not path.exists():
+        if out.is_dir() and any(out.iterdir()):
+            raise file_error(
+                out, "is not empty and holds no manifest of ours", "give an empty or a new folder"
+            )
+        return set()
+    try:
+        nodes = json.loads(path.read_text(encoding="utf-8"))["nodes"]
+        return {_safe(f"{name}/{file}") for name, one in nodes.items() for file in one["files"]}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise file_error(
+            path, f"is not a manifest of ours ({error})", "give another folder, or empty this one"
+        ) from None
+
+
+def _safe(path: str) -> str:
+    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+        raise ValueError(f"path {path} leaves the folder")
+    return path
+
+
+def _write(path: Path, text: str, mode: int) -> bool:
+    """True when the file was not already right."""
+    data = text.encode()
+    if path.is_file() and not path.is_symlink() and path.read_bytes() == data:
+        if path.stat().st_mode & 0o777 != mode:
+            path.chmod(mode)
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_bytes(data)
+    temporary.chmod(mode)
+    temporary.replace(path)
+    return True
+
+
+def _remove(out: Path, path: str) -> bool:
+    target = out / path
+    if not (target.is_file() or target.is_symlink()):
+        return False
+    target.unlink()
+    for folder in target.parents:
+        if folder == out or any(folder.iterdir()):
+            break
+        folder.rmdir()
+    return True
+
+
+__all__ = ["File", "InputError", "Written", "compile_fabric", "files", "manifest", "write"]
