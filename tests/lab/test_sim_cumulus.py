@@ -1224,9 +1224,10 @@ def test_prompts() -> None:
     session = Bench("5.9").device.open("cumulus")
     assert session.prompt() == "\x1b[?2004hcumulus@leaf01:mgmt:~$ "
     assert session.run("echo hello").text == "\x1b[?2004l\rhello\n"
-    assert session.run("").text == "\x1b[?2004l\r"
+    assert session.run("").text == ""
+    assert session.prompt() == "\x1b[?2004l\r\x1b[?2004hcumulus@leaf01:mgmt:~$ "
     session.run("sudo -s")
-    assert session.prompt() == "\x1b[?2004hroot@leaf01:mgmt:/home/cumulus# "
+    assert session.prompt().endswith("\x1b[?2004hroot@leaf01:mgmt:/home/cumulus# ")
     assert not session.run("exit").close
     assert session.run("exit").close
 
@@ -1291,8 +1292,9 @@ def test_here_document_over_both_channels(bench: Bench) -> None:
     assert bench.device.files["/tmp/x.txt"] == b"nv set interface swp1 link mtu 9000\n\n"
     session = bench.device.open("cumulus")
     session.run("tee /tmp/y.txt <<EOF")
-    assert session.prompt() == "> "
+    assert session.prompt() == "\x1b[?2004l\r> "
     session.run("one")
+    assert session.prompt() == "> "
     assert session.run("EOF").text == "one\n"
     assert bench.device.files["/tmp/y.txt"] == b"one\n"
 

@@ -460,6 +460,8 @@ class CumulusSession(Session):
         self.shell = Shell(device, user, interactive=True)
         self.banner = "\nWelcome to NVIDIA Cumulus (R) Linux (R)\n\n"
         self._paste = device.version >= (5, 9)
+        # What readline writes when a line was entered and that no output has taken along yet.
+        self._entered = ""
         self._asked: Outcome | None = None
         self._document: tuple[str, str, list[str]] | None = None
 
@@ -469,15 +471,16 @@ class CumulusSession(Session):
         if self._asked is not None:
             return self._asked.question
         if self._document is not None:
-            return "> "
+            return self._entered + "> "
         name, sign = ("root", "#") if self.shell.root else (self.user, "$")
         home = f"/home/{self.user}" if self.shell.root and self.user != "root" else "~"
         text = f"{name}@{self.device.hostname()}:mgmt:{home}{sign} "
-        return _PASTE_ON + text if self._paste else text
+        return self._entered + _PASTE_ON + text if self._paste else text
 
     def run(self, line: str) -> Reply:
         """Execute one typed line."""
         self.device.tick()
+        self._entered = ""
         if self._asked is not None:
             asked, self._asked = self._asked, None
             return self._reply(self.shell.resume(asked, line), paste=False)
@@ -486,7 +489,8 @@ class CumulusSession(Session):
         word = heredoc(line)
         if word:
             self._document = (word, line, [])
-            return Reply(_PASTE_OFF if self._paste else "")
+            self._entered = _PASTE_OFF if self._paste else ""
+            return Reply()
         return self._reply(self.shell.line(line))
 
     def _collect(self, line: str) -> Reply:
@@ -500,8 +504,11 @@ class CumulusSession(Session):
     def _reply(self, outcome: Outcome, paste: bool = True) -> Reply:
         if outcome.question:
             self._asked = outcome
+        text = outcome.stdout + outcome.stderr
         start = _PASTE_OFF if self._paste and paste else ""
-        return Reply(start + outcome.stdout + outcome.stderr, outcome.close)
+        if not text:
+            self._entered, start = start, ""
+        return Reply(start + text, outcome.close)
 
 
 DEVICE = Cumulus
