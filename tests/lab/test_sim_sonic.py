@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from rdma_fabric.lab.simulators import _sonic_gcu as gcu
 from rdma_fabric.lab.simulators import _sonic_json as js
 from rdma_fabric.lab.simulators._contract import DeviceFacts, PortFact, Session
 from rdma_fabric.lab.simulators._sonic_shell import Unfinished, parse
 from rdma_fabric.lab.simulators._sonic_state import ranges
-from rdma_fabric.lab.simulators._sonic_yang import TABLES, TABLES_WITH_MODEL, YangError, validate
+from rdma_fabric.lab.simulators._sonic_yang import MASTER, TABLES, TABLES_WITH_MODEL, YangError, validate
 from rdma_fabric.lab.simulators.sonic import DEVICE, SonicDevice
 from tests.judges import sonic_base, sonic_yang
 from tests.judges.json_patch import apply_patch
@@ -24,7 +23,7 @@ from tests.judges.json_patch import apply_patch
 CASES: Mapping[str, Mapping[str, Mapping[str, Any]]] = yaml.safe_load(
     (Path(__file__).parents[1] / "judges" / "bad" / "sonic.yaml").read_text(encoding="utf-8")
 )
-NUMBERS = {"202305": 202305, "202411": 202411, "master": gcu.MASTER}
+NUMBERS = {"202305": 202305, "202411": 202411, "master": MASTER}
 STARTUP = "/etc/sonic/config_db.json"
 
 
@@ -535,7 +534,7 @@ def test_moved_watchdog_row_is_refused_as_a_move(make: Make) -> None:
         "master",
         seed=(json.dumps({"PFC_WD": {"GLOBAL": {"POLL_INTERVAL": "100"}, "Ethernet0": PFC_WD_ROW}}),),
     )
-    both = [
+    both: list[dict[str, Any]] = [
         {"op": "remove", "path": "/PFC_WD/Ethernet0"},
         {"op": "add", "path": "/PFC_WD/Ethernet8", "value": PFC_WD_ROW},
     ]
