@@ -1418,3 +1418,119 @@ def test_every_operational_path_has_a_table_and_json(version: str) -> None:
         assert (result.status, result.stderr) == (0, ""), command
         assert result.stdout.strip(), command
     assert bench.run("nv show qos pfc slow").count("10000 B") == 1
+
+
+# --- Less used commands ------------------------------------------------------------------------------
+
+
+def test_find_and_translate(bench: Bench) -> None:
+    bench.ok("nv set interface bond1 bond member swp1", "nv set interface bond1 link mtu 9000")
+    bench.apply()
+    assert bench.run("nv config find bond1") == (
+        "- set:\n    interface:\n      bond1:\n        bond:\n          member:\n            swp1: {}\n"
+        "        link:\n          mtu: 9000\n        type: bond\n"
+    )
+    assert bench.run("nv config find nothing-like-it") == "No Data\n"
+    assert "nv set interface bond1 link mtu 9000\n" in bench.run("nv config translate revision 2")
+    assert bench.run("nv config translate revision") == "Error: Invalid Command: config translate revision\n"
+    old = Bench("5.11")
+    assert old.run("nv config translate revision 1").startswith("Error: Invalid Command")
+
+
+def test_trees_that_options_choose(bench: Bench) -> None:
+    bench.ok("nv set interface swp1 link mtu 9000")
+    assert bench.json("nv show interface swp1 link --pending")["mtu"] == 9000
+    assert bench.json("nv show interface swp1 link --rev=applied")["mtu"] == 9216
+    assert bench.json("nv show interface swp1 link --startup")["mtu"] == 9216
+    assert bench.json("nv config show --pending")[1]["set"]["interface"]["swp1"] == {"link": {"mtu": 9000}}
+    lines = bench.run("nv show interface swp1 link").splitlines()
+    assert lines[0].split() == ["operational", "applied", "pending"]
+    assert ["mtu", "9216", "9216", "9000"] in [line.split() for line in lines]
+    single = bench.run("nv show qos pfc-watchdog --applied").splitlines()
+    assert single[0].split() == ["applied"]
+    assert "mtu: 9216" in bench.run("nv show interface swp1 link -o yaml")
+    assert bench.run("nv show interface swp2 qos link-pause") == "No Data\n"
+
+
+def test_tables_of_revisions_and_neighbours(bench: Bench) -> None:
+    assert bench.run("nv config revision").splitlines()[2].split()[:3] == [
+        "1",
+        "applied_and_saved",
+        "rev_1_apply_1",
+    ]
+    lldp = bench.run("nv show interface lldp").splitlines()
+    assert lldp[2].split()[0] == "swp1"
+    assert lldp[2].split()[-2:] == ["spine01", "swp1"]
+    assert len(lldp) == 10
+
+
+def test_attach_again_and_empty_revision(bench: Bench) -> None:
+    bench.ok("nv set interface swp1 link mtu 9000", "nv config detach")
+    assert bench.run("nv config detach") == ""
+    assert bench.run("nv config attach 2") == "attached [rev_id: 2]\n"
+    assert "mtu" in bench.run("nv config diff")
+    assert bench.run("nv config diff empty startup -o commands").startswith("nv set interface eth0")
+    assert bench.run("nv config delete 1") == "Error: Revision 1 is in use and cannot be deleted\n"
+    assert "account `cumulus` will be deleted" in bench.run("nv config apply empty")
+
+
+def test_abbreviated_and_incomplete_config_commands(bench: Bench) -> None:
+    assert bench.run("nv config app -y") == "config apply executed with no config diff\n"
+    assert bench.run("nv config d").startswith("Error: Ambiguous Command:\n  config delete\n")
+    assert bench.run("nv config patch") == "Error: Incomplete Command: config patch\n"
+    assert bench.run("nv config") == "Error: Incomplete Command: config\n"
+    assert bench.run("nv") == "Error: Incomplete Command: nv\n"
+    assert bench.run("nv config save now") == "Error: Invalid Command: config save now\n"
+    assert bench.run("nv config show -o") == "Error: argument -o: expected one argument\n"
+    assert bench.run("nv config apply 1 2") == "Error: Invalid Command: config apply 1 2\n"
+
+
+def test_down_port_and_missing_model() -> None:
+    facts = DeviceFacts("leaf01", "cumulus", ports=(PortFact("swp1", 100, peer_node="x", up=False),))
+    device = DEVICE(facts, lambda: 0.0)
+    link = json.loads(device.execute("cumulus", "nv show interface swp1 link -o json").stdout)
+    assert (link["oper-status"], link["admin-status"], link["speed"]) == ("down", "up", "100G")
+    assert json.loads(device.execute("cumulus", "nv show interface lldp -o json").stdout) == {}
+    device.execute("cumulus", "nv set interface swp1 link state down; nv config apply -y")
+    link = json.loads(device.execute("cumulus", "nv show interface swp1 link -o json").stdout)
+    assert link["admin-status"] == "down"
+    assert json.loads(device.execute("cumulus", "nv show platform -o json").stdout)["product-name"] == "VX"
+
+
+def test_breakout_makes_ports(bench: Bench) -> None:
+    bench.ok("nv set interface swp8s3 link mtu 9000")
+    bench.refused("Interface swp8s3 does not exist on this platform.")
+    bench.ok("nv set interface swp8 link breakout 4x")
+    bench.apply()
+    assert bench.json("nv show interface swp8s3 link")["mtu"] == 9000
+
+
+def test_remaining_shell_commands(bench: Bench) -> None:
+    assert bench.run("echo -n a > /tmp/a; echo b >> /tmp/a; cat /tmp/a; rm /tmp/a; ls /tmp/a") == (
+        "ab\nls: cannot access '/tmp/a': No such file or directory\n"
+    )
+    assert bench.run("rm /tmp/a") == "rm: cannot remove '/tmp/a': No such file or directory\n"
+    assert bench.run("rm -f /tmp/a; rm /etc/hostname") == (
+        "rm: cannot remove '/etc/hostname': Permission denied\n"
+    )
+    assert bench.run("cat < /tmp/none") == "-bash: /tmp/none: No such file or directory\n"
+    assert (
+        bench.run("cat ~/none /etc")
+        == "cat: /home/cumulus/none: No such file or directory\ncat: /etc: Is a directory\n"
+    )
+    assert bench.run('nv frob 2> /dev/null; echo ${HOME} "a \\"b\\""') == '/home/cumulus a "b"\n'
+    assert bench.run("whoami; pwd; sudo whoami; false; exit 3; echo never") == (
+        "cumulus\n/home/cumulus\nroot\n"
+    )
+    assert bench.device.execute("cumulus", "exit 3").status == 3
+    assert bench.run("sudo") == "usage: sudo -h | -K | -k | -V\n"
+    assert bench.run("echo x |") == "-bash: syntax error: unexpected end of file\n"
+    assert bench.run("echo >") == "-bash: syntax error near unexpected token `newline'\n"
+    assert bench.run('echo "x') == "-bash: unexpected EOF while looking for matching `\"'\n"
+    assert bench.device.execute("root", "cat > /etc/motd <<EOF\nhello\nEOF").status == 0
+    assert bench.run("grep hello < /etc/motd && cat /etc/motd | grep -v hello") == "hello\n"
+    assert bench.device.execute("cumulus", "reboot").status == 1
+    bench.ok("nv set interface swp1 link mtu 9000")
+    assert bench.device.execute("cumulus", "sudo reboot").stdout == ""
+    assert bench.device.events[-1]["event"] == "reboot"
+    assert bench.run("nv config diff") == ""

@@ -148,18 +148,18 @@ def heredoc(line: str) -> str:
 
 
 def expand(word: str, variables: dict[str, str]) -> str:
-    """The word with its variables; unknown ones are empty."""
+    """The word with `~` and its variables; unknown ones are empty."""
 
     def value(found: re.Match[str]) -> str:
         return variables.get(found[1].strip("{}"), "")
 
+    if word == "~" or word.startswith("~/"):
+        word = variables["HOME"] + word[1:]
     return re.sub(_DOLLAR + r"(\?|\w+|\{\w+\})", value, word).replace(_DOLLAR, "$")
 
 
 def absolute(path: str, home: str) -> str:
     """A file name as an absolute one."""
-    if path == "~" or path.startswith("~/"):
-        path = home + path[1:]
     return posixpath.normpath(posixpath.join(home, path))
 
 
