@@ -1,0 +1,58 @@
+"""How the run reaches nodes. The run knows jobs and outcomes; what carries them out is behind `Reach`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rdma_fabric.hardware import Hardware
+from rdma_fabric.platforms._contract import Change, Dialect
+from rdma_fabric.state import Observation
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One node's part of a wave. `seen`: the evidence digest that the change was computed from."""
+
+    node: str
+    change: Change
+    hardware: Hardware
+    dialect: Dialect
+    channel: str
+    seen: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one phase on one node; `text` holds the device's own words when it failed."""
+
+    ok: bool
+    text: str = ""
+    where: str = ""
+    """lock | stage | commit | read-back | confirm | save | unlock | undo | connect | changed."""
+    kept: Mapping[str, str] = field(default_factory=dict)
+    observation: Observation | None = None
+    """Read back after the commit."""
+    pending_reset: bool = False
+
+    @property
+    def untouched(self) -> bool:
+        """True when it failed before anything could be live on the device."""
+        return not self.ok and self.where in ("connect", "lock", "changed")
+
+
+class Reach(Protocol):
+    """Carries jobs out, many nodes at once; every node of the call has an outcome in the answer."""
+
+    def commit(self, jobs: Mapping[str, Job], run: str, timer_s: int) -> Mapping[str, Outcome]:
+        """Look again, lock, stage, commit, read back."""
+
+    def confirm(self, jobs: Mapping[str, Job], run: str) -> Mapping[str, Outcome]:
+        """Confirm, save, unlock."""
+
+    def undo(self, jobs: Mapping[str, Job], run: str) -> Mapping[str, Outcome]:
+        """Undo, unlock, read back."""
+
+    def recover(self, jobs: Mapping[str, Job], run: str) -> Mapping[str, Outcome]:
+        """Drop what a run that died left on the nodes."""
