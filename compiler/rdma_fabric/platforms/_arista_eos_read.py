@@ -132,11 +132,32 @@ def _json(text: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+_OPENING = re.compile(r"(?m)^(\S+) is (up|down|administratively down)")
+
+
+def _interfaces_text(text: str) -> dict[str, _Interface] | None:
+    """The text form of `show interfaces`, for devices that do not take `| json`."""
+    openings = list(_OPENING.finditer(text))
+    found = {}
+    for number, opening in enumerate(openings):
+        end = openings[number + 1].start() if number + 1 < len(openings) else len(text)
+        block = text[opening.start() : end]
+        mtu = re.search(r"(IP|Ethernet) MTU (\d+) bytes", block)
+        speed = re.search(r"BW (\d+) kbit", block)
+        found[long_name(opening[1])] = _Interface(
+            mtu=int(mtu[2]) if mtu else None,
+            routed=mtu is not None and mtu[1] == "IP",
+            speed_gbps=int(speed[1]) // 10**6 if speed else 0,
+            up=opening[2] == "up",
+        )
+    return found or None
+
+
 def _interfaces(text: str) -> dict[str, _Interface] | None:
     found = _json(text)
     entries = found.get("interfaces") if found else None
     if not isinstance(entries, dict):
-        return None
+        return _interfaces_text(text)
     return {
         long_name(name): _Interface(
             mtu=entry["mtu"] if isinstance(entry.get("mtu"), int) else None,
@@ -283,7 +304,7 @@ def _mtu(block: PortConfig, routed: bool, entry: _Interface | None) -> Mtu:
         shown = DEFAULT_MTU if block.mtu is None else block.mtu
     else:
         shown = BRIDGED_MTU
-    return Mtu(ip=shown, frame=NOT_APPLICABLE, enforced=routed)
+    return Mtu(ip=shown, frame=NOT_APPLICABLE if routed else shown, enforced=routed)
 
 
 def _configured(config: EosConfig, block: PortConfig) -> frozenset[int]:

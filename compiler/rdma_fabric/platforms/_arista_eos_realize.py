@@ -323,15 +323,16 @@ def _watchdog(wish: _Wish, qos: QosState) -> QosState:
     guarded = any(qos.classes[priority].watchdog is True for priority in lossless)
     for priority, state in enumerate(qos.classes):
         wanted = state.watchdog
-        if not isinstance(wanted, bool) or isinstance(state.pfc_tx, Absent):
+        if not isinstance(wanted, bool):
             continue
-        used = guarded and priority in lossless
+        unowned = isinstance(state.pfc_tx, Absent) and isinstance(state.pfc_rx, Absent)
+        used: Maybe[bool] = UNMANAGED if unowned else guarded and priority in lossless
         if wanted != used:
             wish.fault(
                 NOTE,
                 f"qos.classes.{priority}.watchdog",
                 "on" if wanted else "off",
-                "on" if used else "off",
+                "" if unowned else "on" if used else "off",
                 "the watchdog of a port guards all its no-drop priorities and nothing else",
             )
             qos = with_class(qos, priority, watchdog=used)
