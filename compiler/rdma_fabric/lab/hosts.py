@@ -1,0 +1,471 @@
+"""Lab hosts: real Linux sandboxes without containers, root or hardware.
+
+A host is a set of namespaces (user, mount, pid, network, UTS, IPC) with its own /etc, /var, /root,
+/run and /tmp, its own netdevs and sysctls, and the machine's /usr. Nothing else of the machine is
+in sight. Its first process is `hosttools.init`; others come in through nsenter. Under root the
+sandbox runs as an unprivileged user id all the same, so that nothing in it can change the machine.
+
+NICs are simulated (`hosttools`): tools in /usr/local/sbin, attributes at their true paths in /sys.
+`stop` and `start` are a power cycle: files stay, what was live is lost.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import platform
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rdma_fabric.lab import hosttools
+from rdma_fabric.lab.hosttools import dispatch, store, units
+from rdma_fabric.lab.simulators._contract import DeviceFacts
+
+# Above systemd's ranges for users and containers (uids(7) of systemd: 1879048192 and up are free).
+_BASE_ID = 1_900_000_000
+_IDS = 65536
+_TIMEOUT_SECONDS = 60.0
+_MANAGEMENT = "mgmt0"
+_PYTHONS = tuple(
+    f"/usr/{folder}python3{minor}" for minor in ("", ".13", ".12", ".11") for folder in ("bin/", "local/bin/")
+)
+_PROGRAMS = ("nsenter", "ip", "mount", "sysctl", "env")
+_ETC = (
+    *("os-release", "debian_version", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "nsswitch.conf"),
+    *("protocols", "services", "iproute2", "localtime", "login.defs", "profile", "bash.bashrc"),
+    *("redhat-release", "SuSE-release", "crypto-policies", "pki/tls/openssl.cnf", "ssl/openssl.cnf"),
+)
+_FOLDERS = (
+    *("usr", "proc", "sys", "dev", "run", "tmp", "root", "home", "opt", "srv", "mnt"),
+    *("var/lib/fabric-lab/sbin", "var/tmp", "var/log", "var/cache"),
+    *("etc/sysctl.d", "etc/modprobe.d", "etc/modules-load.d", "etc/security/limits.d", "etc/alternatives"),
+    *("etc/systemd/system/multi-user.target.wants", "etc/systemd/network", "etc/netplan"),
+    *("etc/network/interfaces.d", "etc/NetworkManager/system-connections"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbor:
+    """What LLDP tells about the far end of a cable."""
+
+    system: str
+    port: str
+    description: str = ""
+    chassis: str = "02:00:00:00:00:01"
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """One fabric port. `nic`: mlx5, bnxt, irdma, or anything else for a plain netdev without DCB.
+
+    `stack`: "inbox", or "ofed" for the vendor's driver package. `address` is IPv4 with its prefix.
+    """
+
+    netdev: str
+    nic: str = "mlx5"
+    ibdev: str = ""
+    bdf: str = ""
+    gbps: int = 400
+    stack: str = "inbox"
+    address: str = ""
+    neighbor: Neighbor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """What a host is. `manager`: netplan, networkd, NetworkManager or ifupdown.
+
+    `seed`: files (absolute path, content) that the host has besides those of a blank one.
+    `services`: units that run after boot besides the usual ones, such as lldpad.
+    """
+
+    name: str
+    ports: tuple[HostPort, ...] = ()
+    manager: str = "netplan"
+    management: str = _MANAGEMENT
+    management_address: str = "198.51.100.10/24"
+    iproute: str = "6.1.0"
+    seed: tuple[tuple[str, str], ...] = ()
+    services: tuple[str, ...] = ()
+    management_neighbor: Neighbor | None = None
+
+    @classmethod
+    def of(cls, device: DeviceFacts, data: Mapping[str, Any]) -> HostFacts:
+        """From the lab's facts of a node and its JSON data.
+
+        `data` may hold `ports` (netdev -> fields of HostPort) and any other field of HostFacts.
+        Names not given are made up: mlx5_0, 0000:1b:00.0 and so on, in the order of the ports.
+        """
+        more: Mapping[str, Mapping[str, Any]] = data.get("ports", {})
+        known = [port for port in device.ports if port.name != data.get("management", _MANAGEMENT)]
+        ports = []
+        for port in known:
+            fields = dict(more.get(port.name, {}))
+            if isinstance(fields.get("neighbor"), Mapping):
+                fields["neighbor"] = Neighbor(**fields["neighbor"])
+            elif port.peer_node and "neighbor" not in fields:
+                fields["neighbor"] = Neighbor(port.peer_node, port.peer_port)
+            fields.setdefault("gbps", port.speed_gbps or 400)
+            ports.append(HostPort(port.name, **fields))
+        rest = {key: value for key, value in data.items() if key != "ports"}
+        if isinstance(rest.get("management_neighbor"), Mapping):
+            rest["management_neighbor"] = Neighbor(**rest["management_neighbor"])
+        rest["seed"] = tuple((path, text) for path, text in rest.get("seed", ()))
+        rest["services"] = tuple(rest.get("services", ()))
+        return cls(device.name, tuple(ports), **rest)
+
+
+class Host:
+    """One sandbox; its files lie below `directory` and outlive `stop`."""
+
+    def __init__(
+        self, facts: HostFacts | DeviceFacts, directory: Path, data: Mapping[str, Any] | None = None
+    ) -> None:
+        self.facts = facts if isinstance(facts, HostFacts) else HostFacts.of(facts, data or {})
+        self.directory = directory.absolute()
+        self.root = self.directory / "root"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pid = 0
+
+    @property
+    def python(self) -> str:
+        """The python3 that exists in the sandbox (for ansible_python_interpreter)."""
+        return _python() or _PYTHONS[0]
+
+    @property
+    def running(self) -> bool:
+        """True between start and stop, while its first process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Make what is missing of its files and boot it; RuntimeError says why it cannot be."""
+        if self.running:
+            raise RuntimeError(f"{self.facts.name} runs already")
+        if reason := _missing():
+            raise RuntimeError(reason)
+        self._prepare()
+        command = [self.python, "-SEs", f"/proc/self/cwd/root{store.HOME}/tools/launch", "fabric-init"]
+        self._process = subprocess.Popen(
+            command,
+            cwd=self.directory,
+            env=units.ENVIRONMENT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            extra_groups=[] if _is_root() else None,
+        )
+        try:
+            self._boot(time.monotonic() + _TIMEOUT_SECONDS)
+        except RuntimeError:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Take the power away: every process of the sandbox ends at once."""
+        process, self._process, self._pid = self._process, None, 0
+        if process is None:
+            return
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        process.stdin.close()
+        try:
+            process.wait(10.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+    def reboot(self) -> None:
+        """A power cycle: live MTUs, sysctls, modules and NIC settings are lost, then the host boots."""
+        self.stop()
+        self.start()
+
+    def argv(self, command: str | None) -> list[str]:
+        """What to run for a login shell (None) or for one command, as the host's root."""
+        shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
+        return self._enter([shell, "-l"] if command is None else [shell, "-c", command])
+
+    def sftp_argv(self) -> list[str]:
+        """What to run for the sftp subsystem."""
+        return self._enter([f"{store.HOME}/tools/launch", "fabric-sftp"])
+
+    def somebody(self, command: str, timeout: float = 60.0) -> str:
+        """Another administrator runs a command; returns both streams of its output."""
+        done = subprocess.run(
+            self.argv(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=units.ENVIRONMENT,
+            timeout=timeout,
+            check=False,
+        )
+        return done.stdout.decode(errors="replace")
+
+    def files(self, path: str) -> bytes:
+        """Content of a file: as a running host sees it, else what lies on its disk."""
+        base = Path(f"/proc/{self._pid}/root") if self.running else self.root
+        return (base / path.lstrip("/")).read_bytes()
+
+    def nic(self, netdev: str) -> dict[str, Any]:
+        """State of a port's hardware (keys: `hosttools.store.Port`), such as `bounces`."""
+        state: dict[str, Any] = json.loads(self.files(store.NIC))[netdev]
+        return state
+
+    def _enter(self, command: list[str]) -> list[str]:
+        """nsenter into all namespaces, with an environment that has nothing of ours."""
+        if not self.running:
+            raise RuntimeError(f"{self.facts.name} is down")
+        keep = [] if _is_root() else ["--preserve-credentials"]
+        own = {"HOME": "/root", "USER": "root", "LOGNAME": "root", "SHELL": "/bin/bash", "TERM": "xterm"}
+        settings = [f"{key}={value}" for key, value in {**units.ENVIRONMENT, **own}.items()]
+        into = ["nsenter", "-t", str(self._pid), "-U", "-m", "-n", "-u", "-i", "-p", *keep, "--"]
+        return [*into, "/usr/bin/env", "-i", "-C", "/root", *settings, *command]
+
+    # --- start ---
+
+    def _boot(self, deadline: float) -> None:
+        process = self._process
+        assert process is not None and process.stdin is not None
+        self._expect("userns", deadline)
+        _map_ids(process.pid)
+        process.stdin.write(b"mapped\n")
+        process.stdin.flush()
+        self._pid = int(self._expect("pid ", deadline))
+        self._expect("ready", deadline)
+
+    def _expect(self, word: str, deadline: float) -> str:
+        """The rest of the line that starts with the word; RuntimeError for any other, or none."""
+        assert self._process is not None and self._process.stdout is not None
+        line = b""
+        while not line.endswith(b"\n"):
+            left = max(0.0, deadline - time.monotonic())
+            if not select.select([self._process.stdout], [], [], left)[0]:
+                raise RuntimeError(f"{self.facts.name} does not boot")
+            byte = os.read(self._process.stdout.fileno(), 1)
+            if not byte:
+                break
+            line += byte
+        text = line.decode().strip()
+        if not text.startswith(word):
+            assert self._process.stderr is not None
+            said = "" if text else self._process.stderr.read().decode(errors="replace").strip()
+            raise RuntimeError(f"{self.facts.name}: {text.removeprefix('error: ') or said or 'it ended'}")
+        return text.removeprefix(word)
+
+    def _prepare(self) -> None:
+        """The host's disk: a blank host where there is none, and the lab's own files anew."""
+        blank = not (self.root / "etc").is_dir()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for folder in _FOLDERS:
+            (self.root / folder).mkdir(parents=True, exist_ok=True)
+        home = self.root / store.HOME.lstrip("/")
+        _install(home / "tools", self.python)
+        (home / "facts.json").write_text(json.dumps(self._facts()))
+        if blank:
+            self._blank()
+        for tool in dispatch.TOOLS:
+            link = home / "sbin" / tool
+            if not link.is_symlink():
+                link.symlink_to(f"{store.HOME}/tools/launch")
+        fuse = self.root / ".fuse"
+        if _is_root():
+            if not fuse.exists() and Path("/dev/fuse").exists():
+                os.mknod(fuse, 0o20600, Path("/dev/fuse").stat().st_rdev)
+            _own(self.directory)
+
+    def _facts(self) -> dict[str, Any]:
+        """What the tools read (`hosttools.store.Facts`)."""
+        ports = []
+        counts: dict[str, int] = {}
+        for index, port in enumerate(self.facts.ports):
+            number = counts.setdefault(port.nic, 0)
+            counts[port.nic] += 1
+            digest = hashlib.sha256(f"{self.facts.name} {port.netdev}".encode()).hexdigest()
+            prefix = {"mlx5": "mlx5_", "bnxt": "bnxt_re", "irdma": "rocep"}.get(port.nic, "")
+            made = {
+                "mac": "02:" + ":".join(digest[at : at + 2] for at in range(0, 10, 2)),
+                "wire": f"p{index}",
+                "ibdev": port.ibdev or (f"{prefix}{number}" if prefix else ""),
+                "bdf": port.bdf or f"{index // 14:04x}:{0x1B + 0x10 * (index % 14):02x}:00.0",
+            }
+            ports.append({**asdict(port), **made})
+        beside = self.facts.management_neighbor
+        return {
+            "name": self.facts.name,
+            "kernel": platform.release(),
+            "iproute": self.facts.iproute,
+            "manager": self.facts.manager,
+            "management": self.facts.management,
+            "management_address": self.facts.management_address,
+            "services": list(self.facts.services),
+            "lldp": {self.facts.management: asdict(beside)} if beside else {},
+            "ports": ports,
+        }
+
+    def _blank(self) -> None:
+        """The /etc of a host that somebody else set up: only what programs need, and foreign files."""
+        for name in _ETC:
+            source, target = Path("/etc") / name, self.root / "etc" / name
+            if source.is_dir():
+                shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
+            elif source.is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, target)
+        for path, text, mode in _foreign(self.facts):
+            target = self.root / path.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
+            target.chmod(mode)
+
+
+def _foreign(facts: HostFacts) -> list[tuple[str, str, int]]:
+    """Files of a blank host that are not ours, and must stay as they are: path, content, mode."""
+    name, netdev = facts.name, facts.management
+    files = [
+        ("/etc/hostname", f"{name}\n", 0o644),
+        ("/etc/hosts", f"127.0.0.1 localhost\n127.0.1.1 {name}\n::1 localhost\n", 0o644),
+        (
+            "/etc/passwd",
+            "root:x:0:0:root:/root:/bin/bash\n"
+            "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+            "slurm:x:64030:64030:Slurm workload manager:/var/lib/slurm:/usr/sbin/nologin\n",
+            0o644,
+        ),
+        ("/etc/group", "root:x:0:\ntty:x:5:\nnogroup:x:65534:\nslurm:x:64030:\n", 0o644),
+        ("/etc/sysctl.d/10-site.conf", "# set by the site team\nnet.ipv4.tcp_keepalive_time = 600\n", 0o644),
+        ("/etc/site-secret", "token=hunter2-site-owned\n", 0o600),
+    ]
+    address = facts.management_address
+    plain = f"[Match]\nName={netdev}\n\n[Network]\nAddress={address}\n"
+    managers = {
+        "netplan": (
+            "/etc/netplan/50-cloud-init.yaml",
+            f"network:\n  version: 2\n  ethernets:\n    {netdev}:\n      addresses: [{address}]\n",
+            0o600,
+        ),
+        "networkd": (f"/etc/systemd/network/10-{netdev}.network", plain, 0o644),
+        "NetworkManager": (
+            f"/etc/NetworkManager/system-connections/{netdev}.nmconnection",
+            f"[connection]\nid={netdev}\ntype=ethernet\ninterface-name={netdev}\n\n[ipv4]\naddress1={address}\n",
+            0o600,
+        ),
+        "ifupdown": (
+            "/etc/network/interfaces",
+            f"auto lo {netdev}\niface lo inet loopback\niface {netdev} inet static\n    address {address}\n",
+            0o644,
+        ),
+    }
+    return [*files, managers[facts.manager], *((path, text, 0o644) for path, text in facts.seed)]
+
+
+# --- the machine ---
+
+
+def available() -> str:
+    """Nothing when this machine can run sandboxes, else the reason. Tries one."""
+    with tempfile.TemporaryDirectory(prefix="fabric-lab-") as folder:
+        host = Host(HostFacts("probe"), Path(folder) / "probe")
+        try:
+            host.start()
+        except (RuntimeError, OSError) as error:
+            return f"lab hosts need user namespaces: {error}"
+        host.stop()
+    return ""
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+@functools.cache
+def _python() -> str:
+    """The first python below /usr that is new enough for the tools (3.10), or nothing."""
+    ask = "import sys; sys.exit(sys.version_info < (3, 10))"
+    for path in _PYTHONS:
+        if os.access(path, os.X_OK) and not subprocess.run([path, "-SEsc", ask], check=False).returncode:
+            return path
+    return ""
+
+
+def _missing() -> str:
+    """What the machine lacks, before trying."""
+    search = units.ENVIRONMENT["PATH"]
+    absent = [name for name in _PROGRAMS if shutil.which(name, path=search) is None]
+    if absent:
+        return (
+            f"missing programs: {', '.join(absent)} (packages util-linux, iproute2, mount, procps, coreutils)"
+        )
+    if not _python():
+        return "no python3 >= 3.10 below /usr, the only part of this machine that a sandbox sees"
+    return ""
+
+
+def _map_ids(pid: int) -> None:
+    """Map the sandbox's root to an id without rights here: ours, or under root one that nobody has."""
+    base = Path(f"/proc/{pid}")
+    if _is_root():
+        users = groups = f"0 {_BASE_ID} {_IDS}"
+    else:
+        users, groups = f"0 {os.geteuid()} 1", f"0 {os.getegid()} 1"
+        (base / "setgroups").write_text("deny")
+    try:
+        (base / "uid_map").write_text(users)
+        (base / "gid_map").write_text(groups)
+    except OSError as error:
+        raise RuntimeError(f"user ids cannot be mapped: {error.strerror}") from error
+
+
+def _own(directory: Path) -> None:
+    """Give the tree to the sandbox's root where it is not its own yet."""
+    for folder, folders, files in os.walk(directory):
+        for name in (".", *folders, *files):
+            path = os.path.join(folder, name)  # noqa: PTH118 - hundreds of files per start
+            if os.lstat(path).st_uid < _BASE_ID:
+                os.chown(path, _BASE_ID, _BASE_ID, follow_symlinks=False)
+
+
+def _install(folder: Path, python: str) -> None:
+    """Copy the tools, compiled for the sandbox's python, and the program that starts them."""
+    for name, content in _toolkit(python).items():
+        target = folder / name
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+    launch = folder / "launch"
+    launch.write_text(
+        f"#!{python} -SEs\nimport sys\nfrom hosttools.dispatch import main\nsys.exit(main(sys.argv))\n"
+    )
+    launch.chmod(0o755)
+
+
+@functools.cache
+def _toolkit(python: str) -> Mapping[str, bytes]:
+    """Relative path -> content of the package `hosttools` and of PyYAML, sources and bytecode."""
+    import yaml
+
+    with tempfile.TemporaryDirectory(prefix="fabric-lab-") as name:
+        folder = Path(name)
+        for package in (hosttools, yaml):
+            assert package.__file__ is not None
+            target = folder / package.__name__.rpartition(".")[2]
+            target.mkdir()
+            for source in Path(package.__file__).parent.glob("*.py"):
+                shutil.copyfile(source, target / source.name)
+        compiling = [python, "-SEsm", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "."]
+        subprocess.run(compiling, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        return {
+            str(path.relative_to(folder)): path.read_bytes()
+            for path in folder.rglob("*.py*")
+            if path.is_file()
+        }

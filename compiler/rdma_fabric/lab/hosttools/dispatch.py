@@ -1,0 +1,51 @@
+"""Runs the tool that the program was called as (`/usr/local/sbin/<tool>` links here)."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+TOOLS = {
+    "cma_roce_mode": "rdma",
+    "cma_roce_tos": "rdma",
+    "dcb": "dcb",
+    "devlink": "modules",
+    "dmesg": "services",
+    "ethtool": "ethtool",
+    "ibdev2netdev": "rdma",
+    "ibv_devinfo": "rdma",
+    "journalctl": "services",
+    "lldpcli": "lldp",
+    "lldptool": "lldp",
+    "lsmod": "modules",
+    "mlnx_qos": "mlnx_qos",
+    "mlxconfig": "mlxconfig",
+    "mlxfwreset": "mlxconfig",
+    "modinfo": "modules",
+    "modprobe": "modules",
+    "mstconfig": "mlxconfig",
+    "mstfwreset": "mlxconfig",
+    "netplan": "network",
+    "networkctl": "network",
+    "nmcli": "network",
+    "rdma": "rdma",
+    "rmmod": "modules",
+    "show_gids": "rdma",
+    "systemctl": "services",
+    "systemd-run": "services",
+    "udevadm": "network",
+}
+"""Tool -> module of this package that holds `main(name, arguments)`."""
+INTERNAL = {"fabric-boot": "boot", "fabric-init": "init", "fabric-sftp": "sftp"}
+"""Programs that the lab itself starts in a sandbox."""
+
+
+def main(argv: list[str]) -> int:
+    """Run the tool named by argv[0], or by argv[1] when called as `launch`; returns its exit status."""
+    name, arguments = argv[0].rsplit("/", 1)[-1], argv[1:]
+    if name == "launch":
+        name, arguments = arguments[0], arguments[1:]
+    module = TOOLS.get(name) or INTERNAL[name]
+    status = import_module(f"{__package__}.{module}").main(name, arguments)
+    sys.stdout.flush()
+    return int(status)

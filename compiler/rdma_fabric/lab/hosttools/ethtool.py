@@ -1,0 +1,239 @@
+"""`ethtool`: speed and link, -i, -a, -A, -g, -G, -S, pfc-prevention-tout, private flags."""
+
+# pathlib costs start-up time, which each call of a tool pays.
+# ruff: noqa: PTH110
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import store
+from .driver import DRIVERS, HOST, IEEE, LLD_MANAGED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .store import Port, PortFacts
+
+_LONG = {
+    "--driver": "-i",
+    "--show-pause": "-a",
+    "--pause": "-A",
+    "--show-ring": "-g",
+    "--set-ring": "-G",
+    "--statistics": "-S",
+    "--module-info": "-m",
+    "--dump-module-eeprom": "-m",
+}
+_UNSUPPORTED = "netlink error: Operation not supported"
+_FIRMWARE = {"mlx5": "28.39.1002 (MT_0000000838)", "bnxt": "229.0.139.0", "irdma": "4.40 0x8001c967 1.3534.0"}
+_RING_MOST = 8192
+
+
+def main(name: str, arguments: list[str]) -> int:
+    """Run one command; the status of a refused setting is 76 (-A), 81 (-G) or 1."""
+    words = list(arguments)
+    if words[:1] in (["--version"], ["-V"]):
+        sys.stdout.write("ethtool version 6.1\n")
+        return 0
+    flag = _LONG.get(words[0], words[0]) if words and words[0].startswith("-") else ""
+    if flag:
+        words.pop(0)
+    if not words:
+        sys.stderr.write("ethtool: bad command line argument(s)\nFor more information run ethtool -h\n")
+        return 1
+    netdev = words.pop(0)
+    if not os.path.exists(f"/sys/class/net/{netdev}"):
+        return _fail("netlink error: No such device", 1)
+    facts = store.port_facts(netdev)
+    if facts is None or facts["nic"] not in DRIVERS:
+        return _virtual(flag, netdev)
+    if flag not in _COMMANDS:
+        return _fail("ethtool: bad command line argument(s)\nFor more information run ethtool -h", 1)
+    with store.port_state(netdev) as state:
+        return _COMMANDS[flag](facts, state, words)
+
+
+def _fail(text: str, status: int) -> int:
+    sys.stdout.flush()
+    sys.stderr.write(f"{text}\n")
+    return status
+
+
+def _virtual(flag: str, netdev: str) -> int:
+    """What veth answers: 76 to -A and 1 to the others (seen on 6.18)."""
+    if flag == "-i":
+        sys.stdout.write(
+            "driver: veth\nversion: 1.0\nfirmware-version: \nexpansion-rom-version: \nbus-info: \n"
+        )
+        return 0
+    if flag == "":
+        link = "yes" if store.carrier(netdev) else "no"
+        sys.stdout.write(
+            f"Settings for {netdev}:\n\tSpeed: 10000Mb/s\n\tDuplex: Full\n\tLink detected: {link}\n"
+        )
+        return 0
+    if flag == "-S":
+        return _fail("no stats available", 94)
+    return _fail(_UNSUPPORTED, 76 if flag == "-A" else 1)
+
+
+def _settings(facts: PortFacts, port: Port, words: list[str]) -> int:
+    link = store.carrier(facts["netdev"])
+    speed = f"{facts['gbps'] * 1000}Mb/s" if link else "Unknown!"
+    sys.stdout.write(
+        f"Settings for {facts['netdev']}:\n"
+        f"\tSupported ports: [ Backplane ]\n"
+        f"\tSupported pause frame use: Symmetric\n"
+        f"\tSupports auto-negotiation: Yes\n"
+        f"\tSpeed: {speed}\n"
+        f"\tDuplex: {'Full' if link else 'Unknown! (255)'}\n"
+        f"\tAuto-negotiation: on\n"
+        f"\tPort: Direct Attach Copper\n"
+        f"\tPHYAD: 0\n"
+        f"\tTransceiver: internal\n"
+        f"\tLink detected: {'yes' if link else 'no'}\n"
+    )
+    return 0
+
+
+def _driver(facts: PortFacts, port: Port, words: list[str]) -> int:
+    sys.stdout.write(
+        f"driver: {DRIVERS[facts['nic']]}\nversion: {store.facts()['kernel']}\n"
+        f"firmware-version: {_FIRMWARE[facts['nic']]}\nexpansion-rom-version: \nbus-info: {facts['bdf']}\n"
+        "supports-statistics: yes\nsupports-test: yes\nsupports-eeprom-access: no\n"
+        f"supports-register-dump: no\nsupports-priv-flags: {'yes' if port['priv_flags'] else 'no'}\n"
+    )
+    return 0
+
+
+def _pause(facts: PortFacts, port: Port, words: list[str]) -> int:
+    rx, tx = ("on" if on else "off" for on in port["pause"])
+    sys.stdout.write(
+        f"Pause parameters for {facts['netdev']}:\nAutonegotiate:\toff\nRX:\t\t{rx}\nTX:\t\t{tx}\n\n"
+    )
+    return 0
+
+
+def _set_pause(facts: PortFacts, port: Port, words: list[str]) -> int:
+    """`autoneg on` is refused with EINVAL by mlx5 (en_ethtool.c)."""
+    wanted = dict(zip(words[::2], words[1::2], strict=False))
+    if (
+        len(words) % 2
+        or not set(wanted) <= {"rx", "tx", "autoneg"}
+        or not set(wanted.values()) <= {"on", "off"}
+    ):
+        return _fail("ethtool: bad command line argument(s)\nFor more information run ethtool -h", 1)
+    if wanted.get("autoneg") == "on":
+        return _fail("netlink error: Invalid argument", 76)
+    for index, name in enumerate(("rx", "tx")):
+        if name in wanted:
+            port["pause"][index] = wanted[name] == "on"
+    return 0
+
+
+def _rings(facts: PortFacts, port: Port, words: list[str]) -> int:
+    rx, tx = port["rings"]
+    blank = "RX Mini:\t\tn/a\nRX Jumbo:\t\tn/a\n"
+    sys.stdout.write(
+        f"Ring parameters for {facts['netdev']}:\nPre-set maximums:\n"
+        f"RX:\t\t\t{_RING_MOST}\n{blank}TX:\t\t\t{_RING_MOST}\n"
+        f"Current hardware settings:\nRX:\t\t\t{rx}\n{blank}TX:\t\t\t{tx}\n"
+    )
+    return 0
+
+
+def _set_rings(facts: PortFacts, port: Port, words: list[str]) -> int:
+    wanted = dict(zip(words[::2], words[1::2], strict=False))
+    if (
+        len(words) % 2
+        or not set(wanted) <= {"rx", "tx"}
+        or not all(size.isdigit() for size in wanted.values())
+    ):
+        return _fail("ethtool: bad command line argument(s)\nFor more information run ethtool -h", 1)
+    if any(int(size) > _RING_MOST for size in wanted.values()):
+        return _fail(
+            "netlink error: requested ring size exceeds maximum\nnetlink error: Invalid argument", 81
+        )
+    for index, name in enumerate(("rx", "tx")):
+        if name in wanted:
+            size = int(wanted[name])
+            # mlx5 rounds up to a power of two (en_ethtool.c).
+            port["rings"][index] = 1 << (size - 1).bit_length() if facts["nic"] == "mlx5" and size else size
+    return 0
+
+
+def _statistics(facts: PortFacts, port: Port, words: list[str]) -> int:
+    names = ["rx_packets", "tx_packets", "rx_discards_phy", "rx_out_of_buffer", "rx_crc_errors_phy"]
+    names += ["link_down_events_phy", "tx_pause_storm_warning_events", "tx_pause_storm_error_events"]
+    for priority in range(8):
+        for direction in ("rx", "tx"):
+            stem = f"{direction}_prio{priority}"
+            names += [f"{stem}_packets", f"{stem}_bytes", f"{stem}_pause", f"{stem}_pause_duration"]
+        names += [f"rx_prio{priority}_discards", f"rx_prio{priority}_buf_discard"]
+    counters = {"link_down_events_phy": port["bounces"], **port["counters"]}
+    rows = "".join(f"     {name}: {counters.get(name, 0)}\n" for name in names)
+    sys.stdout.write(f"NIC statistics:\n{rows}")
+    return 0
+
+
+def _module(facts: PortFacts, port: Port, words: list[str]) -> int:
+    return _fail(_UNSUPPORTED, 1)
+
+
+def _show_tunable(facts: PortFacts, port: Port, words: list[str]) -> int:
+    if words != ["pfc-prevention-tout"] or facts["nic"] != "mlx5":
+        return _fail(f"{words[0] if words else ''}: Operation not supported", 1)
+    sys.stdout.write(f"pfc-prevention-tout: {port['pfc_timeout_ms']}\n")
+    return 0
+
+
+def _set_tunable(facts: PortFacts, port: Port, words: list[str]) -> int:
+    """80..8000 ms, `auto` = 100 ms, `off` = 0 (en_ethtool.c)."""
+    if len(words) != 2 or words[0] != "pfc-prevention-tout" or facts["nic"] != "mlx5":
+        return _fail(f"{words[0] if words else ''}: Operation not supported", 1)
+    text = {"auto": "100", "off": "0"}.get(words[1], words[1])
+    if not text.isdigit():
+        return _fail("ethtool: bad command line argument(s)\nFor more information run ethtool -h", 1)
+    if int(text) and not 80 <= int(text) <= 8000:
+        return _fail("pfc-prevention-tout: Invalid argument", 1)
+    port["pfc_timeout_ms"] = int(text)
+    return 0
+
+
+def _show_flags(facts: PortFacts, port: Port, words: list[str]) -> int:
+    if not port["priv_flags"]:
+        return _fail("No private flags defined", 1)
+    rows = "".join(f"{name:<18}: {'on' if on else 'off'}\n" for name, on in port["priv_flags"].items())
+    sys.stdout.write(f"Private flags for {facts['netdev']}:\n{rows}")
+    return 0
+
+
+def _set_flags(facts: PortFacts, port: Port, words: list[str]) -> int:
+    """`fw-lldp-agent` decides who owns DCB on the E810, and survives a reboot."""
+    wanted = dict(zip(words[::2], words[1::2], strict=False))
+    if not wanted or not set(wanted) <= set(port["priv_flags"]) or not set(wanted.values()) <= {"on", "off"}:
+        return _fail("ethtool: bad command line argument(s)\nFor more information run ethtool -h", 1)
+    for name, value in wanted.items():
+        port["priv_flags"][name] = value == "on"
+    port["dcbx"] = (LLD_MANAGED if port["priv_flags"]["fw-lldp-agent"] else HOST) | IEEE
+    with store.opened(store.FLASH) as flash:
+        flash[facts["netdev"]] = dict(port["priv_flags"])
+    return 0
+
+
+_COMMANDS = {
+    "": _settings,
+    "-i": _driver,
+    "-a": _pause,
+    "-A": _set_pause,
+    "-g": _rings,
+    "-G": _set_rings,
+    "-S": _statistics,
+    "-m": _module,
+    "--show-tunable": _show_tunable,
+    "--get-tunable": _show_tunable,
+    "--set-tunable": _set_tunable,
+    "--show-priv-flags": _show_flags,
+    "--set-priv-flags": _set_flags,
+}

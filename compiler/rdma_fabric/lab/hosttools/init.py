@@ -1,0 +1,341 @@
+"""The first process of a lab host: makes its namespaces and file tree, then reaps and serves.
+
+Started as `launch fabric-init` with the host's folder as working directory. It talks with the lab
+over its standard streams: says `userns` and waits while the lab maps user ids, says `pid N`, then
+`ready`. When the lab closes the stream (or dies), the process ends and the kernel ends the rest.
+"""
+
+# pathlib costs start-up time, which each call of a tool pays.
+# ruff: noqa: PTH102, PTH103, PTH106, PTH110, PTH112, PTH114, PTH115, PTH123, PTH208, PTH211
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+
+from . import attributes, fuse, rdma, store, units
+from .driver import DRIVERS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = (
+    0x00020000,
+    0x04000000,
+    0x08000000,
+    0x10000000,
+    0x20000000,
+    0x40000000,
+)
+_RDONLY, _NOSUID, _NODEV, _NOEXEC, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
+_DETACH = 2
+_SET_PDEATHSIG, _SET_DUMPABLE = 1, 4
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41}
+"""System call numbers (asm/unistd.h); the C library has no wrapper."""
+_MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def main(name: str, arguments: list[str]) -> int:
+    """Become a host; returns when the lab is gone."""
+    try:
+        _unshare(NEWUSER)
+        _say("userns")
+        if sys.stdin.readline() != "mapped\n":
+            return 1
+        os.setresgid(0, 0, 0)
+        os.setresuid(0, 0, 0)
+        _unshare(NEWNS | NEWUTS | NEWIPC | NEWPID | NEWNET)
+    except OSError as error:
+        return _lost(f"no user namespace with mount, pid and network namespaces: {error}")
+    child = os.fork()
+    if child:
+        _say(f"pid {child}")
+        os.waitpid(child, 0)
+        return 0
+    _libc.prctl(_SET_PDEATHSIG, signal.SIGKILL)
+    _libc.prctl(_SET_DUMPABLE, 1)
+    try:
+        server = _become()
+    except OSError as error:
+        return _lost(f"{error.strerror or error}: {error.filename or ''}")
+    except RuntimeError as error:
+        return _lost(str(error))
+    _live(server)
+    return 0
+
+
+def _say(text: str) -> None:
+    os.write(1, f"{text}\n".encode())
+
+
+def _lost(reason: str) -> int:
+    _say(f"error: {reason}")
+    return 1
+
+
+def _unshare(flags: int) -> None:
+    if _libc.unshare(flags):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "unshare")
+
+
+def _mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
+    done = _libc.mount(
+        source.encode(), target.encode(), kind.encode() or None, ctypes.c_ulong(flags), data.encode() or None
+    )
+    if done:
+        code = ctypes.get_errno()
+        raise OSError(code, f"mount {source} on {target}: {os.strerror(code)}", target)
+
+
+def _become() -> fuse.Server | None:
+    """Everything from an empty namespace to a booting host."""
+    facts = json.loads(store.slurp("/proc/self/cwd/root/var/lib/fabric-lab/facts.json"))
+    handle = _fuse()
+    socket.sethostname(facts["name"])
+    _mount("none", "/", flags=_REC | _PRIVATE)
+    _mount("root", "root", flags=_BIND | _REC)
+    os.chdir("/proc/self/cwd/root")
+    _tree()
+    os.makedirs(f".{store.RUN}")
+    # Far ends of cables live in the namespace we have now; then comes one for the host itself.
+    wire = f".{store.WIRE}"
+    os.close(os.open(wire, os.O_CREAT | os.O_WRONLY, 0o600))
+    _mount("/proc/self/ns/net", wire, flags=_BIND)
+    _unshare(NEWNET)
+    _mount("proc", "proc", "proc", _NOSUID | _NODEV | _NOEXEC)
+    os.mkdir("run/sysfs")
+    try:
+        _mount("sysfs", "run/sysfs", "sysfs", _NOSUID | _NODEV | _NOEXEC)
+    except PermissionError:  # a machine that has /sys read-only allows no more to us
+        _mount("sysfs", "run/sysfs", "sysfs", _NOSUID | _NODEV | _NOEXEC | _RDONLY)
+    _pivot()
+    _links(facts)
+    _sys(facts)
+    server = _attributes(handle)
+    if os.path.exists("/proc/modules"):  # kernels without loadable modules have no such file
+        os.close(os.open(f"{store.RUN}/modules", os.O_CREAT | os.O_WRONLY, 0o644))
+        _mount(f"{store.RUN}/modules", "/proc/modules", flags=_BIND)
+    return server
+
+
+def _tree() -> None:
+    """Mount what the host shares with the machine (/usr) and what it has of its own."""
+    _mount("/usr", "usr", flags=_BIND | _REC)
+    _mount("var/lib/fabric-lab/sbin", "usr/local/sbin", flags=_BIND)
+    for name in _MERGED:
+        if os.path.islink(f"/{name}"):
+            if not os.path.islink(name):
+                os.symlink(os.readlink(f"/{name}"), name)
+        elif os.path.isdir(f"/{name}"):
+            os.makedirs(name, exist_ok=True)
+            _mount(f"/{name}", name, flags=_BIND | _REC)
+    if os.path.isdir("/etc/alternatives"):
+        _mount("/etc/alternatives", "etc/alternatives", flags=_BIND)
+    for name, mode in (("run", "755"), ("tmp", "1777"), ("sys", "755"), ("dev", "755")):
+        _mount("tmpfs", name, "tmpfs", _NOSUID, f"mode={mode},size=256m")
+    for name in _DEVICES:
+        os.close(os.open(f"dev/{name}", os.O_CREAT | os.O_WRONLY, 0o666))
+        _mount(f"/dev/{name}", f"dev/{name}", flags=_BIND)
+    for name in ("pts", "shm"):
+        os.mkdir(f"dev/{name}")
+    _mount("devpts", "dev/pts", "devpts", _NOSUID, "newinstance,ptmxmode=0666,mode=620")
+    _mount("tmpfs", "dev/shm", "tmpfs", _NOSUID | _NODEV)
+    os.symlink("pts/ptmx", "dev/ptmx")
+    for name, target in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
+        os.symlink(f"/proc/self/fd{target}", f"dev/{name}")
+
+
+def _pivot() -> None:
+    """Make the host's folder the root and let go of the machine's."""
+    os.mkdir("run/old")
+    number = _PIVOT_ROOT.get(os.uname().machine, -1)
+    if number < 0 or _libc.syscall(number, b".", b"run/old"):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "pivot_root")
+    os.chdir("/")
+    if _libc.umount2(b"/run/old", _DETACH):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "/run/old")
+    os.rmdir("/run/old")
+
+
+def _links(facts: store.Facts) -> None:
+    """The netdevs, each one end of a virtual cable whose other end is out of sight."""
+    management = facts["management"]
+    ports = [(port["netdev"], port["wire"], port["mac"], port["address"]) for port in facts["ports"]]
+    ports.append((management, "m0", "", facts["management_address"]))
+    commands, far = ["link set lo up"], []
+    for netdev, wire, mac, address in ports:
+        given = f" address {mac}" if mac else ""
+        commands.append(f"link add {netdev}{given} type veth peer name {wire} netns {store.WIRE}")
+        if address:
+            commands.append(f"address add {address} dev {netdev}")
+        far += [f"link set {wire} mtu 65535 up"]
+    near = [f"link set {netdev} up" for netdev, *_ in ports]
+    # The far ends come up last: the kernel then reports the links at once, not in up to a second.
+    batches = (["ip"], commands + near), (["nsenter", f"--net={store.WIRE}", "ip"], far)
+    for program, lines in batches:
+        done = subprocess.run(
+            [*program, "-batch", "-"],
+            input="\n".join(lines) + "\n",
+            env=units.ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"netdevs: {done.stderr.strip()}")
+
+
+def _sys(facts: store.Facts) -> None:
+    """/sys: the real devices of this network namespace, and the hardware of the facts beside them."""
+    for folder in ("devices", "class/net", "class/infiniband", "bus/pci/devices", "bus/pci/drivers"):
+        os.makedirs(f"/sys/{folder}")
+    for folder in ("module", "kernel/config", "kernel/debug", "fs/cgroup"):
+        os.makedirs(f"/sys/{folder}")
+    _mount("/run/sysfs/devices", "/sys/devices", flags=_BIND)
+    if _libc.umount2(b"/run/sysfs", _DETACH):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "/run/sysfs")
+    os.rmdir("/run/sysfs")
+    ports = {port["netdev"]: port for port in facts["ports"]}
+    for netdev in os.listdir("/sys/devices/virtual/net"):
+        if netdev in ports:
+            _port(ports[netdev])
+        else:
+            os.symlink(f"../../devices/virtual/net/{netdev}", f"/sys/class/net/{netdev}")
+    os.symlink("/sys", f"{store.RUN}/sys")
+
+
+def _port(port: store.PortFacts) -> None:
+    """One port: its netdev's real attributes, its PCI function and its RDMA device."""
+    netdev, bdf = port["netdev"], port["bdf"]
+    root = f"/sys/class/net/{netdev}"
+    os.mkdir(root)
+    real = f"/sys/devices/virtual/net/{netdev}"
+    for name in os.listdir(real):
+        os.symlink(f"../../../devices/virtual/net/{netdev}/{name}", f"{root}/{name}")
+    if port["nic"] not in DRIVERS:
+        return
+    for name in ("qos", "ecn"):
+        if port["nic"] == "mlx5" and port["stack"] == "ofed":
+            os.symlink(f"{store.ATTRIBUTES}/net/{netdev}/{name}", f"{root}/{name}")
+    pci = f"/sys/bus/pci/devices/{bdf}"
+    driver = f"/sys/bus/pci/drivers/{DRIVERS[port['nic']]}"
+    os.makedirs(driver, exist_ok=True)
+    os.makedirs(f"{pci}/net/{netdev}", exist_ok=True)
+    if not os.path.lexists(f"{pci}/driver"):
+        os.symlink(driver, f"{pci}/driver")
+    os.symlink(pci, f"{root}/device")
+    vendor = {"mlx5": "0x15b3", "bnxt": "0x14e4", "irdma": "0x8086"}[port["nic"]]
+    speed = "32.0 GT/s PCIe" if port["gbps"] >= 400 else "16.0 GT/s PCIe"
+    width = {"current_link_width": "16", "max_link_width": "16", "vendor": vendor, "numa_node": "0"}
+    _texts(pci, {**width, "current_link_speed": speed, "max_link_speed": speed})
+    if not port["ibdev"]:
+        return
+    ib = f"/sys/class/infiniband/{port['ibdev']}"
+    os.makedirs(f"{ib}/ports/1/gid_attrs/ndevs")
+    os.makedirs(f"{pci}/infiniband/{port['ibdev']}", exist_ok=True)
+    os.symlink(pci, f"{ib}/device")
+    digits = rdma.guid(port)
+    colons = ":".join(digits[at : at + 4] for at in range(0, 16, 4))
+    _texts(ib, {"fw_ver": rdma.FIRMWARE[port["nic"]], "node_type": "1: CA", "node_guid": colons})
+    _texts(f"{ib}/ports/1", {"link_layer": "Ethernet", "state": "4: ACTIVE", "phys_state": "5: LinkUp"})
+    _texts(f"{ib}/ports/1/gid_attrs/ndevs", {"0": netdev})
+    if port["nic"] == "mlx5" and port["stack"] == "ofed":
+        os.symlink(f"{store.ATTRIBUTES}/infiniband/{port['ibdev']}/tc", f"{ib}/tc")
+
+
+def _texts(folder: str, values: dict[str, str]) -> None:
+    for name, text in values.items():
+        with open(f"{folder}/{name}", "w") as file:
+            file.write(f"{text}\n")
+
+
+def _fuse() -> int:
+    """An open FUSE device: the machine's, or the one that root made for us; -1 when there is none."""
+    for path in ("/dev/fuse", "/proc/self/cwd/root/.fuse"):
+        try:
+            return os.open(path, os.O_RDWR)
+        except OSError:
+            continue
+    return -1
+
+
+def _attributes(handle: int) -> fuse.Server | None:
+    """Mount the attributes; None without a FUSE device."""
+    os.mkdir(store.ATTRIBUTES)
+    if handle < 0:
+        store.log("no /dev/fuse: qos, ecn, tc, configfs and debugfs attributes of the NICs are missing")
+        return None
+    options = f"fd={handle},rootmode=40000,user_id=0,group_id=0"
+    _mount("fabric", store.ATTRIBUTES, "fuse", _NOSUID | _NODEV, options)
+    return fuse.Server(handle, attributes.tree())
+
+
+# --- life as process 1 ---
+
+
+def _live(server: fuse.Server | None) -> None:
+    """Boot, say so, then serve attributes and reap orphans until the lab closes our input."""
+    waking, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    booting = _boot()
+    poll = select.poll()
+    poll.register(0, select.POLLIN)
+    poll.register(waking, select.POLLIN)
+    if server is not None:
+        poll.register(server.handle, select.POLLIN)
+    while True:
+        for handle, _ in poll.poll():
+            if handle == 0 and not os.read(0, 64):
+                return
+            if handle == waking:
+                os.read(waking, 512)
+                if booting in _reap():
+                    _say("ready")
+                    booting = 0
+            elif server is not None and handle == server.handle:
+                server.serve()
+
+
+def _boot() -> int:
+    """Start the boot in a process of its own: it uses attributes, which we serve."""
+    child = os.fork()
+    if not child:
+        _boot_child()
+    return child
+
+
+def _boot_child() -> NoReturn:
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_DFL)
+    null = os.open(os.devnull, os.O_RDWR)
+    log = os.open(f"{store.RUN}/boot.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for stream, target in ((0, null), (1, log), (2, log)):
+        os.dup2(target, stream)
+    launch = f"{store.HOME}/tools/launch"
+    os.execve(launch, [launch, "fabric-boot"], units.ENVIRONMENT)
+
+
+def _reap() -> set[int]:
+    ended: set[int] = set()
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended
+        if not pid:
+            return ended
+        ended.add(pid)
