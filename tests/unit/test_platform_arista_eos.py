@@ -459,6 +459,19 @@ def test_polling_is_at_most_half_of_the_shorter_timer() -> None:
     ]
 
 
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_a_recorded_state_is_realized_as_itself(path: Path) -> None:
+    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    hw = fixture_hardware(data)
+    seen = PLATFORM.parse(data["answers"], hw)
+    # Timers of a port's own are taken away, never written: a wish has them once per node.
+    own = {name.removeprefix("override ") for name, words in seen.facts if "timer" in words.split()}
+    running = NodeState(ports=tuple(port for port in seen.running.ports if port.name not in own))
+    again = PLATFORM.realize(running, hw)
+    assert [item for item in differences(again.state, running) if not item.unknown] == []
+    assert [fault for fault in again.faults if fault.severity is ERROR] == []
+
+
 # ---------------------------------------------------------------- any wish
 
 

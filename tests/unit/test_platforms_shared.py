@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _shared as shared
 from rdma_fabric.state import (

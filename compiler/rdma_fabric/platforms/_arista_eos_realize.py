@@ -151,7 +151,9 @@ def _qos(wish: _Wish, wanted: QosState) -> QosState:
     )
     qos = _watchdog(wish, qos)
     for priority in used_priorities(qos):
-        qos = with_class(qos, priority, queue=priority)
+        # A recorded state brings its own queue numbers back.
+        if qos.classes[priority].queue is UNMANAGED:
+            qos = with_class(qos, priority, queue=priority)
     _strict_below_shared(wish, qos)
     return qos
 
