@@ -1,0 +1,162 @@
+"""What several commands share: options, loading, and the way in which trouble leaves."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rdma_fabric.findings import Finding, InputError
+
+if TYPE_CHECKING:
+    from rdma_fabric.resolve import Resolved, WhatIf
+    from rdma_fabric.views.output import Output
+
+FORMATS = ("text", "json")
+
+
+def folder_options(parser: argparse.ArgumentParser) -> None:
+    """DIR and -C, -q, -v, --no-color."""
+    parser.add_argument("dir", nargs="?", metavar="DIR", help="folder that holds fabric.yaml (default: .)")
+    parser.add_argument("-C", dest="chdir", metavar="DIR", help="the same, before other arguments")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
+    parser.add_argument("-v", "--verbose", action="store_true", help="more detail")
+    parser.add_argument("--no-color", action="store_true", help="plain text also on a terminal")
+
+
+def format_option(parser: argparse.ArgumentParser, *more: str) -> None:
+    """--format with text, json and what else the command offers."""
+    parser.add_argument("--format", choices=(*FORMATS, *more), default="text", help="output format")
+
+
+def limit_option(parser: argparse.ArgumentParser) -> None:
+    """--limit EXPR."""
+    parser.add_argument(
+        "--limit", metavar="EXPR", default="", help="only these nodes: names, globs, role=leaf, platform=..."
+    )
+
+
+def set_options(parser: argparse.ArgumentParser) -> None:
+    """--set and --unset: what-if."""
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="sets",
+        metavar="KEY=VALUE",
+        help="what if: a dotted key of the intent, or NODE:key, or NODE:PORT:key",
+    )
+    parser.add_argument(
+        "--unset", action="append", default=[], dest="unsets", metavar="KEY", help="what if: without it"
+    )
+
+
+def device_options(parser: argparse.ArgumentParser) -> None:
+    """--lab and --workers."""
+    parser.add_argument("--lab", action="store_true", help="talk to the embedded lab instead of the devices")
+    parser.add_argument(
+        "--workers", type=int, default=50, metavar="N", help="sessions at a time (default 50)"
+    )
+
+
+def directory(options: argparse.Namespace) -> Path:
+    """The fabric's folder."""
+    return Path(options.dir or options.chdir or ".")
+
+
+def output(options: argparse.Namespace) -> Output:
+    """How to talk."""
+    from rdma_fabric.views.output import Output
+
+    return Output.make(no_color=options.no_color, quiet=options.quiet, verbose=options.verbose)
+
+
+def what_ifs(options: argparse.Namespace) -> tuple[WhatIf, ...]:
+    """--set and --unset as values; InputError for one without `=`."""
+    from rdma_fabric.findings import Position, input_finding
+    from rdma_fabric.resolve import WhatIf
+
+    found = []
+    for text in options.sets:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            at = Position(f"--set {text}", 0, 0)
+            raise InputError(
+                [input_finding("schema", "--set needs KEY=VALUE", at, "write for example mtu.host=4200")]
+            )
+        found.append(WhatIf(key, value))
+    return (*found, *(WhatIf(key, None) for key in options.unsets))
+
+
+def load(folder: Path, changes: tuple[WhatIf, ...] = ()) -> Resolved:
+    """Intent and inventory of a folder, resolved; InputError collects the trouble of all files."""
+    from rdma_fabric import platforms
+    from rdma_fabric.inventory.load import load as load_inventory
+    from rdma_fabric.resolve import load_intent, resolve
+
+    findings: list[Finding] = []
+    loaded = inventory = None
+    try:
+        loaded = load_intent(folder / "fabric.yaml")
+    except InputError as error:
+        findings.extend(error.findings)
+    try:
+        inventory = load_inventory(folder, platforms.bases())
+    except InputError as error:
+        findings.extend(error.findings)
+    if loaded is None or inventory is None:
+        raise InputError(findings)
+    return resolve(loaded[0], loaded[1], inventory, changes)
+
+
+def scope(resolved: Resolved, text: str) -> tuple[str, ...]:
+    """Names that --limit selects; InputError when it is wrong or selects nothing."""
+    from rdma_fabric.findings import Position, input_finding
+    from rdma_fabric.inventory.selector import parse
+
+    try:
+        selector = parse(text)
+    except ValueError as error:
+        at = Position(f"--limit {text}", 0, 0)
+        help = getattr(error, "help", "") or "names, globs and fact=value, separated by commas"
+        raise InputError([input_finding("reference", str(error), at, help)]) from None
+    names = tuple(name for name, node in resolved.inventory.nodes.items() if selector.node(node))
+    if not names:
+        at = Position(f"--limit {text}", 0, 0)
+        raise InputError([input_finding("reference", "selects no node", at, "see hosts.yaml for the names")])
+    return names
+
+
+def guarded(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """Runs a command; trouble becomes a message and exit code 2, Ctrl-C 130, never a traceback."""
+    try:
+        return run(options)
+    except InputError as error:
+        _tell(error, options)
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (LookupError, OSError, ValueError, RuntimeError) as error:
+        if os.environ.get("FABRIC_DEBUG"):
+            raise
+        sys.stderr.write(f"fabric: {type(error).__name__}: {error}\n")
+        sys.stderr.write("this is a fault of fabric itself; FABRIC_DEBUG=1 shows where, please report it\n")
+        return 2
+
+
+def _tell(error: InputError, options: argparse.Namespace) -> None:
+    from rdma_fabric.views.findings_json import report_json
+    from rdma_fabric.views.findings_text import findings_text
+
+    out = output(options)
+    if getattr(options, "format", "text") == "json":
+        out.data(report_json(error.findings))
+    else:
+        out.complain(findings_text(error.findings, out))
