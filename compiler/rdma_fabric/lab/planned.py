@@ -1,0 +1,60 @@
+"""The inventory as lab nodes: what the plan says of each device, and nothing of what we compile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rdma_fabric.inventory.types import End, Inventory, Node
+from rdma_fabric.lab.fabric import LabNode
+from rdma_fabric.lab.simulators._contract import DeviceFacts, PortFact
+
+_MANAGERS = {"networkmanager": "NetworkManager"}
+
+
+def lab_nodes(inventory: Inventory) -> tuple[LabNode, ...]:
+    """One blank lab node per node of the inventory; retired ones are left out."""
+    peers = {end: other for end, (other, _) in inventory.peers().items()}
+    return tuple(_lab_node(node, peers) for node in inventory.nodes.values() if node.spec.state != "retired")
+
+
+def _lab_node(node: Node, peers: dict[End, End]) -> LabNode:
+    spec = node.spec
+    seed = spec.lab_seed if not node.is_host else ()
+    facts = DeviceFacts(node.name, spec.platform, spec.model, spec.version, tuple(_ports(node, peers)), seed)
+    if not node.is_host:
+        return LabNode(facts, "switch", node.hostname)
+    return LabNode(facts, "host", node.hostname, _host(node))
+
+
+def _ports(node: Node, peers: dict[End, End]) -> Iterator[PortFact]:
+    for port in node.spec.ports.values():
+        if port.kind == "physical":
+            peer = peers.get(End(node.name, port.name))
+            yield PortFact(
+                name=port.name,
+                speed_gbps=port.speed_gbps,
+                lanes=port.lanes,
+                alias=port.alias,
+                index=port.index,
+                peer_node=peer.node if peer else "",
+                peer_port=peer.port if peer else "",
+            )
+
+
+def _host(node: Node) -> dict[str, Any]:
+    """What a sandbox needs besides: NICs and the manager of its interfaces."""
+    options = dict(node.spec.options)
+    stack = options.get("stack", "inbox")
+    ports = {
+        port.name: {"nic": port.nic or "generic", "ibdev": port.rdma, "bdf": port.bdf, "stack": stack}
+        for port in node.spec.ports.values()
+        if port.kind == "physical"
+    }
+    found: dict[str, Any] = {
+        "ports": {name: {key: value for key, value in one.items() if value} for name, one in ports.items()}
+    }
+    manager = options.get("mtu_manager", "")
+    if manager in ("netplan", "networkd", "networkmanager", "ifupdown"):
+        found["manager"] = _MANAGERS.get(manager, manager)
+    return found

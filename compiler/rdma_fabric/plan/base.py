@@ -1,0 +1,115 @@
+"""The pull-request view: what the difference between two intents means on every node, no device asked."""
+
+from __future__ import annotations
+
+import difflib
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rdma_fabric.checker import Judged
+from rdma_fabric.findings import InputError, Position, input_finding
+from rdma_fabric.plan.applied import INPUT_FILES
+from rdma_fabric.render import File, compile_fabric
+from rdma_fabric.settings import Deviation, deviations
+from rdma_fabric.state import differences
+
+
+@dataclass(frozen=True, slots=True)
+class BaseChange:
+    """What changes on a group of nodes alike."""
+
+    kind: Literal["changed", "added", "removed"]
+    nodes: tuple[str, ...]
+    settings: tuple[Deviation, ...] = ()
+    lines: tuple[str, ...] = ()
+    """Unified diff of the compiled files."""
+
+
+def export(directory: Path, revision: str, into: Path) -> None:
+    """The input files of `directory` as they were in a git revision; InputError when git cannot tell."""
+    top = _git(directory, revision, "rev-parse", "--show-prefix").strip()
+    _git(directory, revision, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    listed = _git(directory, revision, "ls-tree", "--name-only", f"{revision}:{top}").splitlines()
+    for name in INPUT_FILES:
+        if name in listed:
+            (into / name).write_text(
+                _git(directory, revision, "show", f"{revision}:{top}{name}"), encoding="utf-8"
+            )
+
+
+def _git(directory: Path, revision: str, *words: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(directory), *words], capture_output=True, text=True, check=False, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _trouble(revision, f"git cannot be run: {error}") from None
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise _trouble(revision, said[-1] if said else f"git has no revision {revision} here")
+    return done.stdout
+
+
+def _trouble(revision: str, message: str) -> InputError:
+    at = Position(f"--base {revision}", 0, 0)
+    return InputError(
+        [input_finding("reference", message, at, "give a commit, branch or tag of this repository")]
+    )
+
+
+def compare(old: Judged, new: Judged, names: tuple[str, ...]) -> tuple[BaseChange, ...]:
+    """Changes from `old` to `new`; nodes with equal changes are one entry."""
+    before = compile_fabric(old, [name for name in names if name in old.views])
+    after = compile_fabric(new, [name for name in names if name in new.views])
+    rows: dict[Any, list[str]] = {}
+    kept: dict[Any, BaseChange] = {}
+    cache: dict[Any, BaseChange] = {}
+    for name in names:
+        key: Any = (
+            id(before.get(name)),
+            id(after.get(name)),
+            id(old.views.get(name)),
+            id(new.views.get(name)),
+        )
+        if key not in cache:
+            cache[key] = _change(name, old, new, before, after)
+        one = cache[key]
+        if one.kind == "changed" and not one.settings and not one.lines:
+            continue
+        group = (one.kind, one.settings, one.lines)
+        rows.setdefault(group, []).append(name)
+        kept[group] = one
+    return tuple(
+        BaseChange(kept[group].kind, tuple(found), kept[group].settings, kept[group].lines)
+        for group, found in rows.items()
+    )
+
+
+def _change(
+    name: str,
+    old: Judged,
+    new: Judged,
+    before: Mapping[str, tuple[File, ...]],
+    after: Mapping[str, tuple[File, ...]],
+) -> BaseChange:
+    lines = _diff(before.get(name, ()), after.get(name, ()))
+    if name not in old.views or name not in new.views:
+        return BaseChange("added" if name in new.views else "removed", (name,), (), lines)
+    was, now = old.views[name].wanted, new.views[name].wanted
+    return BaseChange("changed", (name,), deviations(differences(now, was), now, was), lines)
+
+
+def _diff(old: tuple[File, ...], new: tuple[File, ...]) -> tuple[str, ...]:
+    before, after = {one.path: one.text for one in old}, {one.path: one.text for one in new}
+    lines: list[str] = []
+    for path in sorted(before.keys() | after.keys()):
+        a, b = before.get(path, ""), after.get(path, "")
+        if a != b:
+            names = (path if path in before else "/dev/null", path if path in after else "/dev/null")
+            lines.extend(
+                difflib.unified_diff(a.splitlines(), b.splitlines(), names[0], names[1], lineterm="", n=2)
+            )
+    return tuple(lines)
