@@ -41,7 +41,7 @@ _PYTHONS = tuple(
 _PROGRAMS = ("nsenter", "ip", "mount", "sysctl", "env")
 _ETC = (
     *("os-release", "debian_version", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "nsswitch.conf"),
-    *("protocols", "services", "iproute2", "localtime", "login.defs", "profile", "bash.bashrc"),
+    *("protocols", "services", "iproute2", "localtime", "login.defs"),
     *("redhat-release", "SuSE-release", "crypto-policies", "pki/tls/openssl.cnf", "ssl/openssl.cnf"),
 )
 _FOLDERS = (

@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 import struct
+from contextlib import suppress
 
 from .attributes import File, Folder, walk
 
@@ -56,17 +57,19 @@ class Server:
             ACCESS: lambda path, body: b"",
         }
 
-    def serve(self) -> None:
-        """Read one request and answer it."""
+    def serve(self) -> bool:
+        """Read one request and answer it; False when somebody unmounted us."""
         try:
             request = os.read(self.handle, SIZE)
         except OSError as error:
             if error.errno in {errno.ENOENT, errno.EINTR, errno.EAGAIN}:
-                return  # the asking process was interrupted
+                return True  # the asking process was interrupted
+            if error.errno == errno.ENODEV:
+                return False
             raise
         _, operation, unique, node, *_ = _HEADER.unpack_from(request)
         if operation in _SILENT:
-            return
+            return True
         code, answer = 0, b""
         try:
             if operation not in self._operations:
@@ -75,10 +78,9 @@ class Server:
             answer = self._operations[operation](path, request[_HEADER.size :])
         except OSError as error:
             code = error.errno or errno.EIO
-        try:
+        with suppress(FileNotFoundError):  # the request was given up meanwhile
             os.write(self.handle, struct.pack("<IiQ", 16 + len(answer), -code, unique) + answer)
-        except FileNotFoundError:
-            return  # the request was given up meanwhile
+        return True
 
     def _number(self, path: str) -> int:
         if path not in self._numbers:

@@ -301,11 +301,15 @@ def _live(server: fuse.Server | None) -> None:
                 return
             if handle == waking:
                 os.read(waking, 512)
-                if booting in _reap():
+                ended = _reap()
+                if booting in ended:
+                    if ended[booting]:
+                        _lost(f"boot: {store.slurp(f'{store.RUN}/boot.log').strip()[-500:]}")
+                        return
                     _say("ready")
                     booting = 0
-            elif server is not None and handle == server.handle:
-                server.serve()
+            elif server is not None and handle == server.handle and not server.serve():
+                poll.unregister(handle)
 
 
 def _boot() -> int:
@@ -329,13 +333,14 @@ def _boot_child() -> NoReturn:
     os.execve(launch, [launch, "fabric-boot"], units.ENVIRONMENT)
 
 
-def _reap() -> set[int]:
-    ended: set[int] = set()
+def _reap() -> dict[int, int]:
+    """Process id -> wait status of every child that ended."""
+    ended: dict[int, int] = {}
     while True:
         try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
+            pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
             return ended
         if not pid:
             return ended
-        ended.add(pid)
+        ended[pid] = status

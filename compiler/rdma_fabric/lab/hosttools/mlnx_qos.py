@@ -63,11 +63,13 @@ def main(name: str, arguments: list[str]) -> int:
         facts = store.port_facts(options["interface"])
         if facts is None:
             return _stranger(options, mappings)
+        # Attributes are served by a process that needs the lock we take next: look before.
+        sysfs = os.path.exists(f"/sys/class/net/{facts['netdev']}/qos/trust")
         with store.port_state(facts["netdev"]) as state:
             port = nic(facts, state)
             if not port.supported:
                 return _stranger(options, mappings)
-            _Program(port, options, mappings, everything).run()
+            _Program(port, options, mappings, everything, sysfs).run()
     except _Exit as end:
         return int(end.args[0])
     return 0
@@ -167,10 +169,12 @@ def _integer(text: str, most: int, what: str) -> int:
 class _Program:
     """One call of mlnx_qos on a port with DCB."""
 
-    def __init__(self, port: Nic, options: dict[str, str], mappings: list[str], everything: bool) -> None:
+    def __init__(
+        self, port: Nic, options: dict[str, str], mappings: list[str], everything: bool, sysfs: bool
+    ) -> None:
         self._port, self._state, self._facts = port, port.port, port.facts
         self._options, self._mappings, self._everything = options, mappings, everything
-        self._sysfs = port.facts["nic"] == "mlx5" and port.facts["stack"] == "ofed"
+        self._sysfs = sysfs
 
     def run(self) -> None:
         """Every part in the program's order, then the table."""

@@ -162,7 +162,9 @@ def _unload(name: str, loaded: dict[str, Any], tool: str) -> str:
             f"rmmod: ERROR: Module {name} {where}" if tool == "rmmod" else f"modprobe: FATAL: Module {where}"
         )
     users = [other for other in loaded if name in NEEDS[other]]
-    if users:
+    # A folder that somebody made in configfs and left holds the module.
+    held = any(name in state["configured"] for state in store.read(store.NIC).values())
+    if users or held:
         if tool == "rmmod":
             return f"rmmod: ERROR: Module {name} is in use by: {' '.join(users)}"
         return f"modprobe: FATAL: Module {name} is in use."

@@ -5,12 +5,10 @@ headers (kernel `iboe_get_mtu`), irdma subtracts nothing (`ib_mtu_int_to_enum`).
 """
 
 # pathlib costs start-up time, which each call of a tool pays.
-# ruff: noqa: PTH102, PTH106, PTH110, PTH112, PTH123
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 from . import store
@@ -18,6 +16,9 @@ from .driver import RDMA_DRIVERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .attributes import Folder
     from .store import PortFacts
 
 _OVERHEAD = 96
@@ -185,47 +186,48 @@ def _cma(arguments: list[str], letter: str, attribute: str, value: Callable[[str
     """The wrapper of configfs rdma_cm: make the folder, write, print, take the folder away."""
     import getopt
 
+    from .attributes import Folder, tree
+
     try:
         parsed = dict(getopt.getopt(arguments, f"hd:p:{letter}:")[0])
     except getopt.GetoptError as error:
         sys.stderr.write(f"{error}\n")
         parsed = {}
     device, number = parsed.get("-d", "mlx5_0"), parsed.get("-p", "1")
-    root = "/sys/kernel/config/rdma_cm"
-    if not os.path.isdir(root):
+    config = tree().children()["config"]
+    group = config.children().get("rdma_cm") if isinstance(config, Folder) else None
+    if not isinstance(group, Folder):
         _say("Module rdma_cm is not loaded or does not support configfs")
         return 1
-    folder, made = f"{root}/{device}", False
-    if not os.path.isdir(folder):
+    made = device not in group.children()
+    if made:
         try:
-            os.mkdir(folder)
+            group.make(device)
         except OSError as error:
             sys.stderr.write(f"mkdir: cannot create directory '{device}': {error.strerror}\n")
             _say(f"Failed to create configuration for {device}")
             return 1
-        made = True
-    path = f"{folder}/ports/{number}/{attribute}"
     try:
-        if not os.path.exists(path):
-            _say(f"Device {device} port {number} does not exist")
-            return 1
-        if text := value(parsed.get(f"-{letter}", "-1")):
-            _attribute(path, text)
-        sys.stdout.write(store.slurp(path))
-        return 0
+        return _port_attribute(group, device, number, attribute, value(parsed.get(f"-{letter}", "-1")))
     finally:
         if made:
-            os.rmdir(folder)
+            group.drop(device)
 
 
-def _attribute(path: str, text: str) -> None:
-    """Write an attribute; the shell script that this tool is goes on after a refusal."""
+def _port_attribute(group: Folder, device: str, number: str, attribute: str, text: str) -> int:
+    """Write the text if there is one, then print; the real script goes on after a refused write."""
+    from .attributes import File, walk
+
     try:
-        with open(path, "w") as file:
+        file = walk(group, f"{device}/ports/{number}/{attribute}")
+    except FileNotFoundError:
+        _say(f"Device {device} port {number} does not exist")
+        return 1
+    assert isinstance(file, File) and file.write is not None
+    if text:
+        try:
             file.write(f"{text}\n")
-    except OSError as error:
-        sys.stderr.write(f"echo: write error: {error.strerror}\n")
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+        except OSError as error:
+            sys.stderr.write(f"echo: write error: {error.strerror}\n")
+    sys.stdout.write(file.read())
+    return 0
