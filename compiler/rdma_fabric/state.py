@@ -415,3 +415,21 @@ def _mask(seen: Any, wanted: Any) -> Any:
         found = dict(seen)
         return tuple((name, _mask(found.get(name, UNKNOWN), value)) for name, value in wanted)
     return seen
+
+
+def forget_unknown(state: NodeState) -> NodeState:
+    """The state with every UNKNOWN field UNMANAGED: what could not be read is not brought back."""
+    result = _forget(state)
+    assert isinstance(result, NodeState)
+    return result
+
+
+def _forget(value: Any) -> Any:
+    if value is UNKNOWN:
+        return UNMANAGED
+    if is_dataclass(value) and not isinstance(value, (*_LEAVES, type)):
+        kept = {item.name: _forget(getattr(value, item.name)) for item in fields(value) if item.compare}
+        return type(value)(**kept)
+    if isinstance(value, tuple):
+        return tuple(_forget(one) for one in value)
+    return value

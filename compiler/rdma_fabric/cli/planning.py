@@ -1,0 +1,135 @@
+"""The way from the options to a plan, shared by diff, apply, drift and rollback."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rdma_fabric.cli import common
+
+if TYPE_CHECKING:
+    from rdma_fabric.checker import Judged, Report
+    from rdma_fabric.plan.changes import Plan, Target
+    from rdma_fabric.plan.disturb import Budget
+    from rdma_fabric.plan.scope import Scope
+    from rdma_fabric.resolve import Resolved
+    from rdma_fabric.state import Observation
+    from rdma_fabric.transport.errors import Failure
+    from rdma_fabric.views.output import Output
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The fabric, its verdict, the nodes in scope and what was read of them."""
+
+    resolved: Resolved
+    judged: Judged
+    report: Report
+    scope: Scope
+    observations: Mapping[str, Observation]
+    failures: Mapping[str, Failure]
+    inputs: str
+
+
+def push_options(parser: argparse.ArgumentParser) -> None:
+    """Options of everything that plans a push."""
+    parser.add_argument(
+        "--allow",
+        choices=("loss", "port-bounce", "driver-reload", "reboot"),
+        help="what may be disturbed on nodes with workload (default: nothing)",
+    )
+    parser.add_argument(
+        "--assume-drained",
+        metavar="NODES",
+        default="",
+        help="these nodes carry no workload now (names, globs, facts)",
+    )
+    parser.add_argument(
+        "--include",
+        action="append",
+        default=[],
+        choices=("maintenance", "retired"),
+        metavar="STATE",
+        help="take nodes of this state along (maintenance, retired)",
+    )
+    parser.add_argument(
+        "--accept-unverified", action="store_true", help="also send lines that no vendor source confirms"
+    )
+
+
+def look(options: argparse.Namespace, out: Output) -> Work:
+    """Load, check, observe the scope."""
+    from rdma_fabric.checker import build, check
+    from rdma_fabric.cli import live
+    from rdma_fabric.plan.applied import inputs_digest, read_applied
+    from rdma_fabric.plan.scope import make_scope
+    from rdma_fabric.state_dir import state_dir
+
+    folder = common.directory(options)
+    resolved = common.load(folder, common.what_ifs(options) if hasattr(options, "sets") else ())
+    names = common.scope(resolved, options.limit)
+    judged = build(resolved)
+    report = check(judged)
+    applied = read_applied(state_dir(folder) / _applied(options), names)
+    scope = make_scope(judged, report, names, include=getattr(options, "include", ()), applied=applied)
+    seen, failed = live.observe(options, resolved, scope.names, out)
+    words = [*getattr(options, "sets", ()), *getattr(options, "unsets", ())]
+    return Work(resolved, judged, report, scope, seen, failed, inputs_digest(folder, words))
+
+
+def look_at(
+    options: argparse.Namespace, resolved: Resolved, targets: Mapping[str, Target], out: Output
+) -> Work:
+    """As `look`, for nodes whose targets are known already (rollback)."""
+    from rdma_fabric.checker import build, check
+    from rdma_fabric.cli import live
+    from rdma_fabric.plan.applied import inputs_digest
+    from rdma_fabric.plan.scope import Scope
+
+    judged = build(resolved)
+    seen, failed = live.observe(options, resolved, tuple(targets), out)
+    inputs = inputs_digest(common.directory(options))
+    return Work(resolved, judged, check(judged), Scope(targets, ()), seen, failed, inputs)
+
+
+def _applied(options: argparse.Namespace) -> str:
+    """The lab's devices are others than the real ones: their records lie apart."""
+    return "lab/applied" if options.lab else "applied"
+
+
+def applied_folder(options: argparse.Namespace) -> str:
+    """Name below DIR/.fabric of the folder with applied records."""
+    return _applied(options)
+
+
+def budget(options: argparse.Namespace, resolved: Resolved) -> Budget:
+    """What may be disturbed."""
+    from rdma_fabric.plan.disturb import Budget
+    from rdma_fabric.platforms._contract import Disturbs
+
+    allow = Disturbs[options.allow.upper().replace("-", "_")] if options.allow else Disturbs.NOTHING
+    drained = common.scope(resolved, options.assume_drained) if options.assume_drained else ()
+    return Budget(allow, frozenset(drained))
+
+
+def plan(options: argparse.Namespace, work: Work, targets: Mapping[str, Target] | None = None) -> Plan:
+    """The plan of a piece of work; `targets` replaces the intent's (rollback)."""
+    from rdma_fabric.plan.changes import PlanRow, make_plan
+
+    wanted = work.scope.targets if targets is None else targets
+    lost = tuple(
+        PlanRow(name, "unreachable", f"{one.kind}: {one.text}")
+        for name, one in work.failures.items()
+        if name in wanted
+    )
+    return make_plan(
+        work.resolved.inventory,
+        wanted,
+        work.observations,
+        inputs=work.inputs,
+        budget=budget(options, work.resolved),
+        fixed=(*(work.scope.fixed if targets is None else ()), *lost),
+        accept_unverified=options.accept_unverified,
+    )

@@ -1,0 +1,121 @@
+"""`fabric rollback`: own settings of a run's nodes back to what the journal recorded, as a normal plan."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rdma_fabric.cli import common
+
+if TYPE_CHECKING:
+    from rdma_fabric.plan.changes import Target
+    from rdma_fabric.push.journal import RunRecord
+    from rdma_fabric.resolve import Resolved
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `fabric rollback`."""
+    from rdma_fabric.cli import planning
+
+    parser.add_argument(
+        "run", nargs="?", default="", metavar="RUN", help="which run (default: the newest that wrote)"
+    )
+    parser.add_argument("-C", dest="chdir", metavar="DIR", help="folder that holds fabric.yaml (default: .)")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
+    parser.add_argument("-v", "--verbose", action="store_true", help="more detail")
+    parser.add_argument("--no-color", action="store_true", help="plain text also on a terminal")
+    common.format_option(parser)
+    common.limit_option(parser)
+    common.device_options(parser)
+    planning.push_options(parser)
+    parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    parser.add_argument("--dry-run", action="store_true", help="stop after the plan")
+    parser.add_argument(
+        "--timer", type=int, metavar="SECONDS", help="commit timer (default: rollout.timer, 300)"
+    )
+    parser.set_defaults(dir=None)
+
+
+def run(options: argparse.Namespace) -> int:
+    """0 every node is back, 1 not every, 2 could not start."""
+    from rdma_fabric.cli import pushing
+    from rdma_fabric.push.runs import new_run
+    from rdma_fabric.state_dir import state_dir
+
+    # The word after `rollback` is the run; the runner's own name is new.
+    wanted = options.run
+    name = new_run(state_dir(common.directory(options)))
+    return pushing.locked(options, name, lambda state: _rollback(options, wanted, name, state))
+
+
+def _rollback(options: argparse.Namespace, wanted: str, run: str, state: Path) -> int:
+    from rdma_fabric.cli import planning, pushing
+    from rdma_fabric.push.run import fixed_row
+    from rdma_fabric.push.runs import find_run
+    from rdma_fabric.views.plan_json import plan_json, rows_json
+    from rdma_fabric.views.plan_text import plan_text, rows_text
+
+    out = common.output(options)
+    record = find_run(state, wanted)
+    if record is None:
+        out.complain(
+            f"fabric: no run {wanted!r} here; `fabric runs` lists them"
+            if wanted
+            else "fabric: no run wrote here"
+        )
+        return 2
+    if record.lab != options.lab:
+        where = "on the lab" if record.lab else "not on the lab"
+        out.complain(f"fabric: run {record.run} was {where}: give the same --lab")
+        return 2
+    resolved = common.load(common.directory(options))
+    if not options.dry_run:
+        for text in pushing.recover(options, resolved, state, run, out):
+            out.complain(text)
+    record = find_run(state, record.run) or record
+    targets = _targets(record, resolved, common.scope(resolved, options.limit))
+    if not targets:
+        out.complain(f"run {record.run} changed no node of the scope: nothing to bring back")
+        return 0
+    work = planning.look_at(options, resolved, targets, out)
+    plan = planning.plan(options, work, targets)
+    text = options.format == "text"
+    if text:
+        out.data(plan_text(plan, out))
+    if options.dry_run:
+        if not text:
+            out.data(plan_json(plan))
+        return 0
+    if not plan.empty and not pushing.agreed(options, f"bring {len(targets)} nodes back?", out):
+        out.complain("nothing was changed")
+        return 1
+    if plan.empty:
+        rows = tuple(fixed_row(row) for row in plan.rows)
+    else:
+        rows = pushing.push(options, work, plan, targets, run, state, kind="rollback", undoes=record.run)
+    out.data(rows_text(rows, out) if text else rows_json(run, rows))
+    return 0 if all(row.good for row in rows) else 1
+
+
+def _targets(record: RunRecord, resolved: Resolved, names: tuple[str, ...]) -> Mapping[str, Target]:
+    """Recorded states of the nodes that the run wrote to; equal ones are shared."""
+    import json
+
+    from rdma_fabric.codec import from_json
+    from rdma_fabric.plan.changes import Target
+    from rdma_fabric.state import NodeState, forget_unknown
+
+    shared: dict[tuple[str, int], Target] = {}
+    found: dict[str, Target] = {}
+    for name in names:
+        node = record.nodes.get(name)
+        if node is None or node.before is None or name not in resolved.plans:
+            continue
+        key = (json.dumps(node.before, sort_keys=True), id(resolved.plans[name].hardware))
+        if key not in shared:
+            state = from_json(NodeState, node.before)
+            shared[key] = Target(forget_unknown(state), resolved.plans[name].hardware)
+        found[name] = shared[key]
+    return found

@@ -1,0 +1,91 @@
+"""Observed against wanted, layer by layer: what drifted, what would not survive a reboot, what is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rdma_fabric.inventory.types import Inventory
+from rdma_fabric.plan.changes import Target
+from rdma_fabric.settings import Deviation, deviations
+from rdma_fabric.state import NodeState, Observation, differences
+
+Layer = Literal["running", "stored"]
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One setting of one node that is not as wanted.
+
+    layer running: works wrongly now; stored: works rightly now but a reboot brings back `found`.
+    """
+
+    layer: Layer
+    deviation: Deviation
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDrift:
+    """One node: its drifts, notes of the observation, or why it could not be read."""
+
+    node: str
+    state: str
+    """Node state: drift outside active is a note."""
+    drifts: tuple[Drift, ...] = ()
+    unknown: tuple[Deviation, ...] = ()
+    notes: tuple[str, ...] = ()
+    failure: str = ""
+    skipped: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """True when this node makes the fabric not clean."""
+        if self.skipped:
+            return False
+        if self.failure or self.unknown:
+            return self.state in ("active", "planned")
+        return bool(self.drifts) and self.state == "active"
+
+
+def find_drift(
+    inventory: Inventory,
+    targets: Mapping[str, Target],
+    observations: Mapping[str, Observation],
+    failures: Mapping[str, str],
+    skipped: Mapping[str, str],
+) -> tuple[NodeDrift, ...]:
+    """One entry per node of the scope, in inventory order."""
+    cache: dict[Any, tuple[tuple[Drift, ...], tuple[Deviation, ...]]] = {}
+    rows = []
+    for name, node in inventory.nodes.items():
+        life = node.spec.state
+        if name in skipped:
+            rows.append(NodeDrift(name, life, skipped=skipped[name]))
+        elif name in failures:
+            rows.append(NodeDrift(name, life, failure=failures[name]))
+        elif name in targets:
+            seen = observations[name]
+            key = (id(targets[name]), seen.running, seen.stored)
+            if key not in cache:
+                cache[key] = _compare(targets[name].wanted, seen)
+            found, unknown = cache[key]
+            rows.append(NodeDrift(name, life, found, unknown, seen.notes))
+    return tuple(rows)
+
+
+def _compare(wanted: NodeState, seen: Observation) -> tuple[tuple[Drift, ...], tuple[Deviation, ...]]:
+    now = deviations(differences(wanted, seen.running), wanted, seen.running)
+    drifts = [Drift("running", one) for one in now if not one.unknown]
+    live = {(one.port, one.key) for one in now}
+    if seen.stored is not None:
+        later = deviations(differences(wanted, seen.stored), wanted, seen.stored)
+        drifts.extend(
+            Drift("stored", one) for one in later if not one.unknown and (one.port, one.key) not in live
+        )
+    return tuple(drifts), tuple(one for one in now if one.unknown)
+
+
+def clean(rows: Iterable[NodeDrift]) -> bool:
+    """True when no node drifted and every node was read."""
+    return not any(row.counts for row in rows)
