@@ -394,6 +394,7 @@ class CliSession(_Connected):
                 text = self._device.cleaned(raw)
                 if error.kind == "timeout" and self._ending.search(text) and "\n" in text:
                     return text, None  # the device echoes in its own way
+                self.close()  # what comes later would be taken for the answer to the next line
                 words = f"no end of {_short(line)} within {timeout_s:g} s"
                 words = words if error.kind == "timeout" else f"{error.text} during {_short(line)}"
                 raise self._error(error.kind, words) from error

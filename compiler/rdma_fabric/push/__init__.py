@@ -1,0 +1,1 @@
+"""Carries changes to the nodes: steps, journal, locks, waves, rollback."""
