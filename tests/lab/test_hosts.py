@@ -45,6 +45,7 @@ def test_the_sandbox_is_a_host_of_its_own(host: Host) -> None:
     assert {links[name]["operstate"] for name in netdevs if name != "lo"} == {"UP"}
     assert "198.51.100.10" in said(host, "ip -4 addr show mgmt0")
     assert int(said(host, "ls -d /proc/[0-9]* | wc -l")) < 8
+    assert said(host, "cat /proc/1/comm /sys/class/net/ens4np0/speed") == "systemd\n200000\n"
 
 
 def test_nothing_of_the_machine_is_in_sight(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,6 +227,11 @@ def test_power_off(tmp_path: Path) -> None:
         with pytest.raises(RuntimeError, match="h1 is down"):
             host.argv("true")
         assert host.files("/etc/kept") == b"kept\n"
+        host.erase()
+        host.start()
+        assert run(host, "test -e /etc/kept")[0] == 1
+        with pytest.raises(RuntimeError, match="h1 runs"):
+            host.erase()
 
 
 def test_the_sandbox_dies_with_the_lab(tmp_path: Path) -> None:

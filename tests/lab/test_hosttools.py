@@ -202,6 +202,23 @@ def test_dcb_refuses(host: Host, command: str, text: str) -> None:
     assert text in error
 
 
+@pytest.mark.parametrize(
+    "command",
+    [  # the kernel takes no writes of dcb from a user namespace: those cannot be compared
+        *("pfc show dev mgmt0", "ets show dev mgmt0", "-j app show dev mgmt0", "buffer show dev mgmt0"),
+        *("dcbx show dev mgmt0", "pfc set dev mgmt0 prio-pfc 3:on", "app add dev mgmt0 port-prio 0:3"),
+        *("app add dev mgmt0 dscp-prio 64:3", "app add dev mgmt0 dscp-prio 26:9", "app flush dev mgmt0"),
+        *("app add dev mgmt0 ethtype-prio 0x10:9", "app del dev mgmt0 dscp-prio AF31:9"),
+        *("app replace dev mgmt0 dscp-prio 26:3", "ets show dev nope", "wred show dev mgmt0"),
+        *("ets set dev mgmt0 tc-tsa 0:wrr", "-s -j pfc show dev nope", "maxrate show dev mgmt0"),
+    ],
+)
+def test_the_real_dcb_answers_a_netdev_without_dcb_the_same(host: Host, command: str) -> None:
+    if run(host, "test -x /usr/sbin/dcb")[0]:
+        pytest.skip("hardware: this machine's iproute2 has no dcb")
+    assert run(host, f"dcb {command}") == run(host, f"/usr/sbin/dcb {command}")
+
+
 def test_a_sum_over_strict_classes_passes_dcb_and_fails_in_the_driver(host: Host) -> None:
     tsa, shares = "tc-tsa all:strict 0:ets", "tc-bw all:0 0:50 3:50"
     code, _, error = run(host, f"dcb ets set dev ens1f0np0 {tsa} {shares}")

@@ -35,8 +35,9 @@ _BASE_ID = 1_900_000_000
 _IDS = 65536
 _TIMEOUT_SECONDS = 60.0
 _MANAGEMENT = "mgmt0"
-_PYTHONS = tuple(
-    f"/usr/{folder}python3{minor}" for minor in ("", ".13", ".12", ".11") for folder in ("bin/", "local/bin/")
+_PYTHONS = (
+    *("/usr/bin/python3", "/usr/local/bin/python3"),
+    *(f"/usr/bin/python3.{minor}" for minor in (14, 13, 12, 11, 10)),
 )
 _PROGRAMS = ("nsenter", "ip", "mount", "sysctl", "env")
 _ETC = (
@@ -67,7 +68,8 @@ class Neighbor:
 class HostPort:
     """One fabric port. `nic`: mlx5, bnxt, irdma, or anything else for a plain netdev without DCB.
 
-    `stack`: "inbox", or "ofed" for the vendor's driver package. `address` is IPv4 with its prefix.
+    `stack`: "inbox", or another word ("ofed") for the vendor's driver package. `address` is IPv4 with
+    its prefix.
     """
 
     netdev: str
@@ -189,6 +191,12 @@ class Host:
         """A power cycle: live MTUs, sysctls, modules and NIC settings are lost, then the host boots."""
         self.stop()
         self.start()
+
+    def erase(self) -> None:
+        """Forget the disk of a stopped host: the next start is that of a blank one."""
+        if self.running:
+            raise RuntimeError(f"{self.facts.name} runs")
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def argv(self, command: str | None) -> list[str]:
         """What to run for a login shell (None) or for one command, as the host's root."""
@@ -437,11 +445,15 @@ def _own(directory: Path) -> None:
 
 def _install(folder: Path, python: str) -> None:
     """Copy the tools, compiled for the sandbox's python, and the program that starts them."""
-    for name, content in _toolkit(python).items():
+    toolkit = _toolkit(python)
+    mark = folder / "digest"
+    if mark.exists() and mark.read_bytes() == toolkit["digest"]:
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, content in toolkit.items():
         target = folder / name
-        if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
     launch = folder / "launch"
     launch.write_text(
         f"#!{python} -SEs\nimport sys\nfrom hosttools.dispatch import main\nsys.exit(main(sys.argv))\n"
@@ -464,8 +476,9 @@ def _toolkit(python: str) -> Mapping[str, bytes]:
                 shutil.copyfile(source, target / source.name)
         compiling = [python, "-SEsm", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "."]
         subprocess.run(compiling, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        return {
-            str(path.relative_to(folder)): path.read_bytes()
-            for path in folder.rglob("*.py*")
-            if path.is_file()
-        }
+        paths = sorted(path for path in folder.rglob("*.py*") if path.is_file())
+        found = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+    digest = hashlib.sha256(python.encode())
+    for relative, content in found.items():
+        digest.update(relative.encode() + content)
+    return {**found, "digest": digest.digest()}

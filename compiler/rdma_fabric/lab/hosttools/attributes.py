@@ -151,7 +151,7 @@ def tree() -> Folder:
     root = Folder()
     ports = store.facts()["ports"]
     for port in ports:
-        if port["nic"] == "mlx5" and port["stack"] == "ofed":
+        if port["nic"] == "mlx5" and port["stack"] != "inbox":
             _qos(root.at(["net", port["netdev"], "qos"]), port)
             _ecn(root.at(["net", port["netdev"], "ecn"]), port)
             tclass = File(lambda p=port: _tclass(p), lambda text, p=port: _set_tclass(p, text))  # type: ignore[misc]
@@ -173,7 +173,7 @@ def _config(ports: list[PortFacts]) -> dict[str, Folder | File]:
     if "rdma_cm" in loaded:
         found["rdma_cm"] = Devices("rdma_cm", devices, _rdma_cm)
     for nic_kind, module, inside in (("bnxt", "bnxt_re", _bnxt), ("irdma", "irdma", _irdma)):
-        own = {n: p for n, p in devices.items() if p["nic"] == nic_kind and p["stack"] == "ofed"}
+        own = {n: p for n, p in devices.items() if p["nic"] == nic_kind and p["stack"] != "inbox"}
         if module in loaded and own:
             found[module] = Devices(module, own, inside)
     return found

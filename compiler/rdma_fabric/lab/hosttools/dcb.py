@@ -33,6 +33,8 @@ _DSCP_NAMES = {0: "default", 46: "EF"}
 _DSCP_NAMES |= {8 * group: f"CS{group}" for group in range(1, 8)}
 _DSCP_NAMES |= {8 * group + 2 * drop: f"AF{group}{drop}" for group in range(1, 5) for drop in range(1, 4)}
 
+_DSCP_POINTS = {name: point for point, name in _DSCP_NAMES.items()}
+
 
 class Failed(Exception):
     """The program ends with status 1; the text, if any, goes to stderr."""
@@ -81,9 +83,14 @@ def _command(words: list[str], options: dict[str, bool]) -> int:
             raise Failed(f'What is "{verb}"?')
         if len(words) < 4 or words[2] != "dev":
             raise Failed("Expected `dev DEV', not `%s'" % (words[2] if len(words) > 2 else "help"))
+        if (words[0], verb) in _FIRST:
+            _FIRST[words[0], verb](words[4:])
         reads = verb in {"show", "flush", "replace"} or words[0] in {"pfc", "ets", "buffer", "maxrate"}
         _on(words[3], reads, lambda port: _VERBS[words[0], verb](port, words[4:], options))
     except Failed as failed:
+        if options["json"]:
+            sys.stdout.write("\n")  # the program closes its JSON output whatever happened
+            sys.stdout.flush()
         if failed.args:
             sys.stderr.write(f"{failed.args[0]}\n")
         return 1
@@ -133,25 +140,53 @@ def _row(name: str, values: list[object]) -> str:
 # --- parsing ---
 
 
-def _mappings(words: list[str], what: tuple[str, str], most: tuple[int, int]) -> dict[int, int]:
-    """Take KEY:VALUE words off the list while they last."""
+def _number(text: str) -> int:
+    return int(text, 0)
+
+
+def _dscp(text: str) -> int:
+    return _DSCP_POINTS[text] if text in _DSCP_POINTS else int(text, 0)
+
+
+def _ethertype(text: str) -> int:
+    if int(text, 0) < 0x600:
+        raise Failed("Protocol IDs < 0x600 are reserved for EtherType")
+    return int(text, 0)
+
+
+def _port_number(text: str) -> int:
+    if not int(text, 0):
+        raise Failed("Port ID of 0 is invalid")
+    return int(text, 0)
+
+
+def _mappings(
+    words: list[str],
+    what: tuple[str, str],
+    most: tuple[int, int],
+    pattern: str = "",
+    key: Callable[[str], int] = _number,
+) -> dict[int, int]:
+    """Take KEY:VALUE words off the list while they last; the program names the key it stumbled on."""
     found: dict[int, int] = {}
     while words and ":" in words[0]:
-        word = words[0]
-        left, _, right = word.partition(":")
+        left, _, right = words[0].partition(":")
+        invalid = f"Invalid {pattern}mapping {left}"
         try:
+            keys = range(most[0] + 1) if left == "all" else [key(left)]
             value = int(right, 0)
-            keys = range(most[0] + 1) if left == "all" else [int(left, 0)]
         except ValueError as error:
-            raise Failed(f"Invalid mapping {word}") from error
-        if max(keys) > most[0] or min(keys) < 0:
-            raise Failed(f"In {what[0]}:{what[1]} mapping, {what[0]} is expected to be 0..{most[0]}")
-        if not 0 <= value <= most[1]:
-            raise Failed(f"In {what[0]}:{what[1]} mapping, {what[1]} is expected to be 0..{most[1]}")
+            raise Failed(invalid) from error
+        except Failed as failed:
+            raise Failed(f"{failed.args[0]}\n{invalid}") from failed
+        for index, number in ((0, max(keys)), (1, value)):
+            if not 0 <= number <= most[index]:
+                limits = f"{what[index]} is expected to be 0..{most[index]}"
+                raise Failed(f"In {what[0]}:{what[1]} mapping, {limits}\n{invalid}")
         found.update(dict.fromkeys(keys, value))
         words.pop(0)
     if not found:
-        raise Failed(f"Invalid mapping {words[0] if words else ''}")
+        raise Failed(f"Invalid {pattern}mapping {words[0] if words else ''}")
     return found
 
 
@@ -166,7 +201,7 @@ def _words(words: list[str], names: tuple[str, ...], what: str, pattern: str) ->
             options = " ".join(f'"{name}"' for name in names)
             raise Failed(
                 f'Error: argument of "{what}" must be one of {options}, not "{right}"\n'
-                f"Invalid {pattern} mapping {word}"
+                f"Invalid {pattern} mapping {left}"
             )
         numbers.append(f"{left}:{names.index(right)}")
     del words[: len(numbers)]
@@ -250,10 +285,10 @@ def _ets_set(port: Nic, words: list[str], options: dict[str, bool]) -> None:
             if word == "tc-tsa":
                 tsa = [named.get(tc, old) for tc, old in enumerate(tsa)]
         elif word in {"tc-bw", "pg-bw", "reco-tc-bw"}:
-            shares = _mappings(words, ("TC", "BW"), (7, 100))
+            shares = _mappings(words, ("TC", "BW"), (7, 100), f"{word} ")
             bw = _merge(bw, shares) if word == "tc-bw" else bw
         elif word in {"prio-tc", "reco-prio-tc"}:
-            classes = _mappings(words, ("PRIO", "TC"), (7, 7))
+            classes = _mappings(words, ("PRIO", "TC"), (7, 7), f"{word} ")
             prio_tc = _merge(prio_tc, classes) if word == "prio-tc" else prio_tc
         elif word == "willing":
             words.pop(0)
@@ -302,7 +337,7 @@ def _entries(words: list[str]) -> list[list[int]]:
     """[selector, priority, protocol] of every mapping on the line."""
     found: list[list[int]] = []
     selectors = dict(_APPS)
-    names = {name: str(point) for point, name in _DSCP_NAMES.items()}
+    keys = {ETHERTYPE: ("ETHTYPE", 0xFFFF, _ethertype), DSCP: ("DSCP", 63, _dscp)}
     while words:
         word = words.pop(0)
         if word == "default-prio":
@@ -312,16 +347,8 @@ def _entries(words: list[str]) -> list[list[int]]:
         if word not in selectors:
             raise Failed(f'What is "{word}"?')
         selector = selectors[word]
-        if selector == DSCP:
-            for index, mapping in enumerate(words):
-                left, colon, right = mapping.partition(":")
-                words[index] = names.get(left, left) + colon + right
-        key, most = ("DSCP", 63) if selector == DSCP else ("PORT", 0xFFFF)
-        mappings = _mappings(words, ("ETHTYPE" if selector == ETHERTYPE else key, "PRIO"), (most, 7))
-        if selector == ETHERTYPE and min(mappings) < 0x600:
-            raise Failed("Protocol IDs < 0x600 are reserved for EtherType")
-        if selector in {STREAM, DGRAM, ANY} and not min(mappings):
-            raise Failed("Port ID of 0 is invalid")
+        name, most, key = keys.get(selector, ("PORT", 0xFFFF, _port_number))
+        mappings = _mappings(words, (name, "PRIO"), (most, 7), key=key)
         found += [[selector, priority, protocol] for protocol, priority in mappings.items()]
     return found
 
@@ -386,9 +413,9 @@ def _buffer_set(port: Nic, words: list[str], options: dict[str, bool]) -> None:
     while words:
         word = words.pop(0)
         if word == "prio-buffer":
-            prio = _merge(prio, _mappings(words, ("PRIO", "BUFFER"), (7, 7)))
+            prio = _merge(prio, _mappings(words, ("PRIO", "BUFFER"), (7, 7), f"{word} "))
         elif word == "buffer-size":
-            sizes = _merge(sizes, _mappings(words, ("BUFFER", "SIZE"), (7, 0xFFFFFFFF)))
+            sizes = _merge(sizes, _mappings(words, ("BUFFER", "SIZE"), (7, 0xFFFFFFFF), f"{word} "))
         else:
             raise Failed(f'What is "{word}"?')
     _write(lambda: port.set_buffer(prio, sizes))
@@ -408,17 +435,27 @@ def _dcbx_show(port: Nic, words: list[str], options: dict[str, bool]) -> None:
     _out(options, values, ["".join(f"{name} " for name in flags)])
 
 
-def _dcbx_set(port: Nic, words: list[str], options: dict[str, bool]) -> None:
+def _mode(words: list[str]) -> int:
     mode = 0
     for word in words:
         if word not in _DCBX:
             raise Failed(f'What is "{word}"?')
         mode |= 1 << _DCBX.index(word)
-    answer = port.set_dcbx(mode)
+    return mode
+
+
+def _dcbx_set(port: Nic, words: list[str], options: dict[str, bool]) -> None:
+    answer = port.set_dcbx(_mode(words))
     if answer:
         raise Failed(f"Attribute write: {os.strerror(answer)}")
 
 
+_FIRST: dict[tuple[str, str], Callable[[list[str]], object]] = {
+    ("app", "add"): _entries,
+    ("app", "del"): _entries,
+    ("dcbx", "set"): _mode,
+}
+"""Verbs whose words are parsed before the device is asked; the others read first."""
 _VERBS: dict[tuple[str, str], Callable[[Nic, list[str], dict[str, bool]], None]] = {
     ("pfc", "show"): _pfc_show,
     ("pfc", "set"): _pfc_set,

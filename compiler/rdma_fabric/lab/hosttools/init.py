@@ -36,7 +36,7 @@ NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = (
 )
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
 _DETACH = 2
-_SET_PDEATHSIG, _SET_DUMPABLE = 1, 4
+_SET_PDEATHSIG, _SET_DUMPABLE, _SET_NAME = 1, 4, 15
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41}
 """System call numbers (asm/unistd.h); the C library has no wrapper."""
 _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -63,6 +63,7 @@ def main(name: str, arguments: list[str]) -> int:
         return 0
     _libc.prctl(_SET_PDEATHSIG, signal.SIGKILL)
     _libc.prctl(_SET_DUMPABLE, 1)
+    _libc.prctl(_SET_NAME, b"systemd")  # what ansible asks /proc/1/comm for
     try:
         server = _become()
     except OSError as error:
@@ -211,6 +212,7 @@ def _sys(facts: store.Facts) -> None:
         else:
             os.symlink(f"../../devices/virtual/net/{netdev}", f"/sys/class/net/{netdev}")
     os.symlink("/sys", f"{store.RUN}/sys")
+    os.makedirs("/run/systemd/system")
 
 
 def _port(port: store.PortFacts) -> None:
@@ -219,12 +221,13 @@ def _port(port: store.PortFacts) -> None:
     root = f"/sys/class/net/{netdev}"
     os.mkdir(root)
     real = f"/sys/devices/virtual/net/{netdev}"
-    for name in os.listdir(real):
+    _texts(root, {"speed": str(port["gbps"] * 1000), "duplex": "full"})
+    for name in set(os.listdir(real)) - {"speed", "duplex"}:
         os.symlink(f"../../../devices/virtual/net/{netdev}/{name}", f"{root}/{name}")
     if port["nic"] not in DRIVERS:
         return
     for name in ("qos", "ecn"):
-        if port["nic"] == "mlx5" and port["stack"] == "ofed":
+        if port["nic"] == "mlx5" and port["stack"] != "inbox":
             os.symlink(f"{store.ATTRIBUTES}/net/{netdev}/{name}", f"{root}/{name}")
     pci = f"/sys/bus/pci/devices/{bdf}"
     driver = f"/sys/bus/pci/drivers/{DRIVERS[port['nic']]}"
@@ -248,7 +251,7 @@ def _port(port: store.PortFacts) -> None:
     _texts(ib, {"fw_ver": rdma.FIRMWARE[port["nic"]], "node_type": "1: CA", "node_guid": colons})
     _texts(f"{ib}/ports/1", {"link_layer": "Ethernet", "state": "4: ACTIVE", "phys_state": "5: LinkUp"})
     _texts(f"{ib}/ports/1/gid_attrs/ndevs", {"0": netdev})
-    if port["nic"] == "mlx5" and port["stack"] == "ofed":
+    if port["nic"] == "mlx5" and port["stack"] != "inbox":
         os.symlink(f"{store.ATTRIBUTES}/infiniband/{port['ibdev']}/tc", f"{ib}/tc")
 
 

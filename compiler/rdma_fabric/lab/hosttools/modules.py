@@ -85,7 +85,7 @@ def _parameters(name: str) -> dict[str, str]:
     """The module's parameters with their defaults."""
     known = dict(_PARAMETERS.get(name, {}))
     if any(
-        port["stack"] == "ofed" and RDMA_DRIVERS.get(port["nic"]) == name for port in store.facts()["ports"]
+        port["stack"] != "inbox" and RDMA_DRIVERS.get(port["nic"]) == name for port in store.facts()["ports"]
     ):
         known.update(_VENDOR_PARAMETERS.get(name, {}))
     return known

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         chassis: str
 
     class PortFacts(TypedDict):
-        """One fabric port; `gbps` is its speed, `stack` is "inbox" or "ofed" (the vendor's)."""
+        """One fabric port; `gbps` is its speed, `stack` is "inbox", or anything else for the vendor's."""
 
         netdev: str
         nic: str
