@@ -45,6 +45,8 @@ _VALUES = {
     "-i": "interface",
     "--interface": "interface",
 }
+# Its error path asks every exception for an errno (seen with commit 8fbfd9cf).
+_NO_ERRNO = "AttributeError: 'ValueError' object has no attribute 'errno'"
 _USAGE = "Usage: mlnx_qos -i <interface> [options]\n"
 
 
@@ -246,7 +248,7 @@ class _Program:
                 action, dscp, priority = mapping.split(",")
                 actions.append((action, int(dscp), int(priority)))
             except ValueError:
-                _stop("Invalid dscp2prio command. Refer to the help.")
+                _traceback(_NO_ERRNO)
             if action not in {"set", "del"} or int(dscp) > 63 or int(priority) > 7:
                 raise _Exit(1)
         try:
@@ -306,8 +308,9 @@ class _Program:
             items = self._options[name].split(",")
             if len(items) > 8:
                 _stop(f"Too many items for {name}")
-            what = "prio buffer" if name == "prio2buffer" else name
-            numbers = [_integer(item, most, what) for item in items]
+            if name == "buffer_size" and not all(item.strip().isdigit() for item in items):
+                _traceback(_NO_ERRNO)
+            numbers = [_integer(item, most, "prio buffer") for item in items]
             target = prio if name == "prio2buffer" else sizes
             target[: len(numbers)] = numbers
         if wanted:
