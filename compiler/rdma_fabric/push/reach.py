@@ -30,16 +30,18 @@ class Outcome:
     ok: bool
     text: str = ""
     where: str = ""
-    """lock | stage | commit | read-back | confirm | save | unlock | undo | connect | changed."""
+    """connect | changed | lock | stage | commit | session | confirm | save | unlock | undo | recover."""
     kept: Mapping[str, str] = field(default_factory=dict)
     observation: Observation | None = None
     """Read back after the commit."""
     pending_reset: bool = False
+    clean: bool = False
+    """It failed, and what was staged is gone again."""
 
     @property
     def untouched(self) -> bool:
-        """True when it failed before anything could be live on the device."""
-        return not self.ok and self.where in ("connect", "lock", "changed")
+        """True when it failed before anything could be live on the device, and nothing was left there."""
+        return not self.ok and (self.clean or self.where in ("connect", "lock", "changed"))
 
 
 class Reach(Protocol):

@@ -1,0 +1,217 @@
+"""Carries jobs out on real nodes: CLI nodes over one session each, file nodes by one Ansible run per wave.
+
+Every node gets an outcome, whatever happens. Read-back repeats for a few seconds, since some devices
+apply a commit a moment after they answered.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rdma_fabric import platforms
+from rdma_fabric.observe import read
+from rdma_fabric.plan.changes import Plan, Target
+from rdma_fabric.platforms._contract import RUN, TIMER_HMS, TIMER_S, Step
+from rdma_fabric.push.cli import StepsResult, run_steps
+from rdma_fabric.push.reach import Job, Outcome
+from rdma_fabric.state import NodeState, Observation, differences
+from rdma_fabric.transport.credentials import Secrets, scrub
+from rdma_fabric.transport.errors import Failure, TransportError
+from rdma_fabric.transport.fleet import on_each
+from rdma_fabric.transport.session import Session, open_session
+from rdma_fabric.transport.targets import Target as Address
+
+if TYPE_CHECKING:
+    from rdma_fabric.push.files import FilePusher
+
+SOAK_S = 10.0
+"""Longest time for which a read-back is repeated before the node counts as not as wanted; seconds."""
+PAUSE_S = 0.5
+
+
+def tokens(run: str, timer_s: int) -> dict[str, str]:
+    """The texts that steps leave open."""
+    hours, rest = divmod(timer_s, 3600)
+    return {RUN: run, TIMER_S: str(timer_s), TIMER_HMS: f"{hours:02d}:{rest // 60:02d}:{rest % 60:02d}"}
+
+
+@dataclass
+class NodeReach:
+    """The way to all nodes."""
+
+    addresses: Mapping[str, Address]
+    secrets: Secrets
+    state: Path
+    workers: int = 50
+
+    # -- the phases of a wave
+
+    def commit(self, jobs: Mapping[str, Job], run: str, timer_s: int) -> dict[str, Outcome]:
+        """Look again, lock, stage, commit, read back."""
+        words = tokens(run, timer_s)
+        cli = {name: job for name, job in jobs.items() if job.channel == "cli"}
+        files = {name: job for name, job in jobs.items() if job.channel == "files"}
+        found = self._each(cli, lambda session, job: self._commit_cli(session, job, words))
+        if files:
+            found |= self._commit_files(files, run, timer_s)
+        return found
+
+    def _commit_cli(self, session: Session, job: Job, words: Mapping[str, str]) -> Outcome:
+        before = read(session, job.hardware)
+        if job.seen and before.evidence != job.seen:
+            return Outcome(False, "changed since it was read; plan again", "changed")
+        change = job.change
+        kept: dict[str, str] = {}
+        for where, steps in (("lock", change.lock), ("stage", change.stage), ("commit", change.commit)):
+            result = self._steps(session, job, steps, words)
+            kept |= result.kept
+            if not result.ok:
+                return self._stopped(session, job, where, result, words)
+        return replace(self._read_back(session, job), kept=kept)
+
+    def _stopped(
+        self, session: Session, job: Job, where: str, result: StepsResult, words: Mapping[str, str]
+    ) -> Outcome:
+        """A refusal before the commit is cleaned up at once: nothing was live."""
+        text = f"{result.text} (at: {result.line})" if result.line else result.text
+        if where == "stage" and result.kind == "refused":
+            cleaned = self._steps(session, job, (*job.change.undo, *job.change.unlock), words)
+            return Outcome(False, text, "stage", result.kept, clean=cleaned.ok)
+        return Outcome(False, text, where, result.kept)
+
+    def _commit_files(self, jobs: Mapping[str, Job], run: str, timer_s: int) -> dict[str, Outcome]:
+        """One Ansible run for all nodes of the wave that differ, then a read-back over SSH."""
+        fresh = self._each(jobs, self._look_again)
+        going = {name: jobs[name] for name, one in fresh.items() if one.ok}
+        pushed = self._pusher().push(going, run, timer_s) if going else {}
+        good = {name: jobs[name] for name, one in pushed.items() if one.ok}
+        read = self._each(good, lambda session, job: self._read_back(session, job))
+        found = {name: one for name, one in fresh.items() if not one.ok}
+        for name, one in pushed.items():
+            found[name] = replace(read[name], pending_reset=one.pending_reset) if name in read else one
+        return found
+
+    def _look_again(self, session: Session, job: Job) -> Outcome:
+        seen = read(session, job.hardware)
+        if job.seen and seen.evidence != job.seen:
+            return Outcome(False, "changed since it was read; plan again", "changed")
+        return Outcome(True)
+
+    def confirm(self, jobs: Mapping[str, Job], run: str) -> dict[str, Outcome]:
+        """Confirm, save, unlock."""
+        words = tokens(run, 0)
+
+        def one(session: Session, job: Job) -> Outcome:
+            for where, steps in (
+                ("confirm", job.change.confirm),
+                ("save", job.change.save),
+                ("unlock", job.change.unlock),
+            ):
+                result = self._steps(session, job, steps, words)
+                if not result.ok:
+                    return Outcome(False, f"{result.text} (at: {result.line})", where)
+            return Outcome(True)
+
+        return self._each(jobs, one)
+
+    def undo(self, jobs: Mapping[str, Job], run: str) -> dict[str, Outcome]:
+        """Undo, unlock."""
+        words = tokens(run, 0)
+
+        def one(session: Session, job: Job) -> Outcome:
+            result = self._steps(session, job, job.change.undo, words)
+            if not result.ok:
+                return Outcome(False, f"{result.text} (at: {result.line})", "undo")
+            self._steps(session, job, job.change.unlock, words)
+            return Outcome(True)
+
+        return self._each(jobs, one)
+
+    def recover(self, jobs: Mapping[str, Job], run: str) -> dict[str, Outcome]:
+        """Drop what a run that died left on the nodes."""
+        words = tokens(run, 0)
+
+        def one(session: Session, job: Job) -> Outcome:
+            result = self._steps(session, job, job.dialect.recover, words)
+            return Outcome(result.ok, result.text, "" if result.ok else "recover")
+
+        return self._each(jobs, one)
+
+    def stage(self, plan: Plan, targets: Mapping[str, Target], run: str) -> dict[str, Outcome]:
+        """Load candidates, take the devices' own diffs, discard; nodes without candidates are left out."""
+        jobs = {}
+        for row in plan.rows:
+            if row.change is not None and row.status in ("change", "refused") and row.channel == "cli":
+                hw = targets[row.node].hardware
+                dialect = platforms.platform(hw.base).dialect
+                jobs[row.node] = Job(
+                    row.node, row.change, hw, dialect, row.channel, plan.seen.get(row.node, "")
+                )
+        words = tokens(run, 60)
+
+        def one(session: Session, job: Job) -> Outcome:
+            result = self._steps(session, job, (*job.change.lock, *job.change.stage), words)
+            undone = self._steps(session, job, (*job.change.undo, *job.change.unlock), words)
+            if result.ok and not undone.ok:
+                return Outcome(False, undone.text, "undo", result.kept)
+            return Outcome(result.ok, result.text, "" if result.ok else "stage", result.kept)
+
+        return self._each(jobs, one)
+
+    # -- parts
+
+    def _each(self, jobs: Mapping[str, Job], step: Callable[[Session, Job], Outcome]) -> dict[str, Outcome]:
+        """One session per node, many at once; a node that cannot be reached gets an outcome too."""
+
+        def one(address: Address) -> Outcome:
+            job = jobs[address.name]
+            with open_session(address, job.dialect, self.secrets) as session:
+                try:
+                    found = step(session, job)
+                except TransportError as error:
+                    return Outcome(False, self._clean(str(error)), "session")
+            return replace(found, text=self._clean(found.text))
+
+        if not jobs:
+            return {}
+        found = on_each(tuple(jobs), self.addresses, one, self.secrets, workers=self.workers)
+        return {name: _outcome(answer) for name, answer in found.items()}
+
+    def _clean(self, text: str) -> str:
+        return scrub(text, self.secrets)
+
+    @staticmethod
+    def _steps(session: Session, job: Job, steps: Sequence[Step], words: Mapping[str, str]) -> StepsResult:
+        dialect = job.dialect
+        return run_steps(session, steps, tokens=words, errors=dialect.errors, status=dialect.status)
+
+    def _read_back(self, session: Session, job: Job) -> Outcome:
+        """The observation once it shows what the change expects, or the last one after SOAK_S."""
+        end = time.monotonic() + SOAK_S
+        while True:
+            seen = read(session, job.hardware)
+            wanted = job.change.expected
+            if wanted is None or _shows(wanted, seen, job) or time.monotonic() > end:
+                return Outcome(True, observation=seen)
+            time.sleep(PAUSE_S)
+
+    def _pusher(self) -> FilePusher:
+        from rdma_fabric.push.files import FilePusher
+
+        return FilePusher(self.addresses, self.secrets, self.state)
+
+
+def _outcome(answer: Outcome | Failure) -> Outcome:
+    """A failure to log in as an outcome: nothing was touched."""
+    if isinstance(answer, Outcome):
+        return answer
+    return Outcome(False, f"{answer.kind}: {answer.text}", "connect")
+
+
+def _shows(wanted: NodeState, seen: Observation, job: Job) -> bool:
+    blocked = {one.path for one in job.change.blocked}
+    return not [one for one in differences(wanted, seen.running) if one.path not in blocked]
