@@ -121,7 +121,8 @@ class Secrets:
                     self._keys[path] = paramiko.PKey.from_path(path)
                 except OSError as error:
                     raise TransportError("auth", f"key file {path}: {error.strerror or error}") from error
-                except paramiko.PasswordRequiredException as error:
+                except (paramiko.PasswordRequiredException, TypeError) as error:
+                    # cryptography says TypeError when a locked key comes without its passphrase
                     text = f"key file {path} is locked by a passphrase: add it to the SSH agent"
                     raise TransportError("auth", text) from error
                 except (paramiko.SSHException, ValueError) as error:

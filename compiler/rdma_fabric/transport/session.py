@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 LINE_S: Final = 60.0
 LOGIN_S: Final = 20.0
+_LOST_S: Final = 0.3
 _TAIL: Final = 2_000
 # Cisco's line editor cuts long names in the prompts of its modes; netmiko compares 16 characters, too.
 _NAME: Final = 16
@@ -242,10 +243,15 @@ class ShellSession(_Connected):
             raise self._error("closed", f"the connection ended during {_short(command)}") from error
         finally:
             channel.close()
-        # A process ended by a signal has no status either, but its channel was closed in order.
-        if channel.exit_status < 0 and not channel.eof_received:
+        # A program ended by a signal has no status either; a lost connection ends its thread at once.
+        if channel.exit_status < 0 and self._lost():
             raise self._error("closed", f"the connection ended during {_short(command)}")
         return Answer(output + errors, channel.exit_status, output)
+
+    def _lost(self) -> bool:
+        """True when the connection is gone."""
+        self._transport.join(_LOST_S)
+        return not self._transport.is_active()
 
 
 def _all(receive: Any, channel: paramiko.Channel, deadline: float) -> str:
@@ -292,7 +298,7 @@ class CliSession(_Connected):
         timeout_s: float,
     ) -> None:
         super().__init__(target, dialect, transport)
-        self._late = ""
+        self._late = self._ended = ""
         self._device = self._prepared(timeout_s)
         name = re.escape(self._device.base_prompt[:_NAME])
         self._ending = re.compile(
@@ -326,15 +332,15 @@ class CliSession(_Connected):
     def ask(self, questions: Iterable[str], *, timeout_s: float = LINE_S) -> dict[str, str]:
         """The answers; an answer that seemed to end early (it held a prompt) is completed."""
         answers: dict[str, str] = {}
-        last = ""
+        last = ended = ""
         for question in questions:
             answer = self._typed(question, timeout_s, questions=False, late_apart=True)
-            self._complete(answers, last)
+            self._complete(answers, last, ended)
             answers[question] = answer.text
-            last = question
+            last, ended = question, self._ended
         if answers:
             self._settle(timeout_s)
-            self._complete(answers, last)
+            self._complete(answers, last, ended)
         return answers
 
     def top(self) -> bool:
@@ -356,10 +362,11 @@ class CliSession(_Connected):
         self._device.send("\x03")
         self._settle(LINE_S)
 
-    def _complete(self, answers: dict[str, str], question: str) -> None:
+    def _complete(self, answers: dict[str, str], question: str, ended: str) -> None:
+        """Text came after what seemed to be the prompt: both belong to the answer."""
         late, self._late = self._late, ""
-        if late and question:
-            answers[question] = f"{answers[question]}\n{late}".strip("\n")
+        if late.strip() and question:
+            answers[question] = f"{answers[question]}{ended}{late}".strip("\n")
 
     def _typed(
         self, line: str, timeout_s: float, *, questions: bool = True, late_apart: bool = False
@@ -377,7 +384,7 @@ class CliSession(_Connected):
         after = self._once(after, echo)
         if late_apart:
             self._late = late
-        elif late:
+        elif late.strip():
             after = f"{late}\n{after}"
         return Answer(after.strip("\n"), asks=asks)
 
@@ -414,7 +421,7 @@ class CliSession(_Connected):
         found = self._ending.search(text)
         if found is None:
             return text, True
-        self.prompt = found["prompt"]
+        self.prompt, self._ended = found["prompt"], found[0]
         return text[: found.start()], False
 
     def _without_prompts(self, text: str) -> str:
@@ -423,7 +430,7 @@ class CliSession(_Connected):
         while found is not None and text:
             text = text[: found.start()]
             found = self._ending.search(text)
-        return text.strip("\n")
+        return text
 
     def _once(self, text: str, echo: re.Pattern[str]) -> str:
         """Without a second echo: devices that fall behind show prompt and line again."""
