@@ -923,6 +923,43 @@ def test_artifact_is_day_zero_for_people() -> None:
     assert not re.search(r"(?m)^\s*no (?!priority$)", text)
 
 
+ARTIFACT = """\
+qos map dscp 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 to traffic-class 0
+qos map dscp 26 to traffic-class 3
+qos map dscp 48 to traffic-class 6
+qos map traffic-class 0 to tx-queue 0
+qos map traffic-class 3 to tx-queue 3
+qos map traffic-class 6 to tx-queue 6
+!
+priority-flow-control pause watchdog default timeout 0.2
+priority-flow-control pause watchdog default recovery-time 0.4
+priority-flow-control pause watchdog default polling-interval 0.1
+priority-flow-control pause watchdog action drop
+!
+interface Ethernet1/1
+   mtu 9214
+   qos trust dscp
+   priority-flow-control on
+   priority-flow-control pause watchdog
+   priority-flow-control priority 3 no-drop
+   !
+   uc-tx-queue 0
+      no priority
+      bandwidth percent 50
+   !
+   uc-tx-queue 3
+      no priority
+      bandwidth percent 50
+      random-detect ecn minimum-threshold 150 kbytes maximum-threshold 1500 kbytes max-mark-probability 100 weight 0
+!
+"""
+
+
+def test_artifact_text() -> None:
+    hw = hardware(ONE)
+    assert render(TEMPLATE, PLATFORM.context(realized(roce(), hw, ONE), hw)) == ARTIFACT
+
+
 def avd(state: NodeState, command: str) -> dict[str, Any]:
     """The realized state as AVD's structured config, made without our templates.
 
