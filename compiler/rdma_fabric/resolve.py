@@ -28,7 +28,7 @@ from rdma_fabric.intent.quantities import Threshold
 from rdma_fabric.inventory.selector import Selector
 from rdma_fabric.inventory.selector import parse as parse_selector
 from rdma_fabric.inventory.types import Inventory, Node, Port
-from rdma_fabric.layers import Layer, Merged, make_layer, merge
+from rdma_fabric.layers import Layer, Merged, make_layer, merge, split_dotted
 from rdma_fabric.source import Document, load_yaml, parse_yaml, validate
 from rdma_fabric.state import (
     UNMANAGED,
@@ -133,6 +133,8 @@ class _Resolver:
     tops: dict[str, tuple[Layer, ...]] = field(default_factory=dict)
     what_if: tuple[Layer, ...] = ()
     aimed: list[tuple[Selector, Layer]] = field(default_factory=list)
+    gone: bool = False
+    """A class was taken out of the intent and its settings are to be reset."""
 
     def run(self) -> Resolved:
         self._what_if()
@@ -144,6 +146,7 @@ class _Resolver:
                 fragment, self.document.position, ("networks", name), f"network {name}", dotted=False
             )
             self.tops[name] = (base, layer, *self.what_if)
+        self._absent()
         rules = tuple(self._rules())
         lengths = self._cables()
         plans = {
@@ -177,6 +180,32 @@ class _Resolver:
             else:
                 top.append(layer)
         self.what_if = tuple(top)
+
+    def _absent(self) -> None:
+        """`absent` keys lie below the intent as their reset value; a key that is set as well is an error."""
+        reset: dict[str, Any] = {}
+        for index, key in enumerate(self.intent.absent):
+            position = self.document.position(("absent", index))
+            parts = split_dotted(key)
+            value = RESETS.get("ecn" if parts[0] == "classes" and parts[2:] == ("ecn",) else key)
+            if parts[0] == "classes" and len(parts) == 2:
+                self.gone = True
+            elif value is None:
+                help = f"what can be reset: {', '.join(sorted(RESETS))}, classes.NAME, classes.NAME.ecn"
+                self.findings.append(
+                    input_finding("reference", f"{key} cannot be reset", position, help, found=key)
+                )
+                continue
+            if _is_set(self.document.data, parts):
+                help = "remove the key from the intent, or from absent"
+                self.findings.append(
+                    input_finding("reference", f"{key} is absent and set", position, help, found=key)
+                )
+            elif value is not None:
+                reset[key] = value
+        if reset:
+            layer = make_layer(reset, lambda _path: self.document.position(("absent",)), (), "absent")
+            self.tops = {name: (layers[0], layer, *layers[1:]) for name, layers in self.tops.items()}
 
     def _rules(self) -> Iterator[_Rule]:
         for index, override in enumerate(self.intent.overrides):
@@ -282,7 +311,7 @@ class _Resolver:
             if found is None:
                 return None
             wishes, merged = found
-            self.settings[key] = _PortBuilder(wishes, merged, node.is_host, port, cable).plan()
+            self.settings[key] = _PortBuilder(wishes, merged, node.is_host, port, cable, self.gone).plan()
         return self.settings[key]
 
     def _wishes(self, layers: tuple[Layer, ...]) -> tuple[Wishes, Merged] | None:
@@ -328,6 +357,18 @@ class _MergedDocument:
 
     def key_position(self, path: Iterable[Any]) -> Position:
         return self.position(path)
+
+
+RESETS: Mapping[str, Any] = {"pfc.watchdog": False, "ecn": False, "dcqcn": False}
+"""What `absent` can reset, and the intent's value that means "off"."""
+
+
+def _is_set(data: Any, parts: Iterable[str]) -> bool:
+    for part in parts:
+        if not isinstance(data, dict) or part not in data:
+            return False
+        data = data[part]
+    return True
 
 
 def _set_position(change: WhatIf) -> Position:
@@ -378,6 +419,7 @@ class _PortBuilder:
     is_host: bool
     port: Port
     cable: int | None
+    gone: bool = False
     origins: dict[str, Position] = field(default_factory=dict)
 
     def plan(self) -> PortPlan:
@@ -423,7 +465,9 @@ class _PortBuilder:
     def _class(self, priority: int) -> ClassState:
         found = [(name, one) for name, one in self.wishes.classes.items() if one.priority == priority]
         if not found:
-            return ClassState(pfc_tx=False, pfc_rx=False, watchdog=self._guarded(False))
+            rest: Any = None if self.gone else UNMANAGED
+            marking = UNMANAGED if self.is_host else rest
+            return ClassState(False, False, self._guarded(False), ecn=marking, share=rest)
         name, one = next(((name, one) for name, one in found if one.lossless), found[0])
         at = f"qos.classes.{priority}"
         self._from(f"{at}.pfc", "classes", name, "lossless")
@@ -619,7 +663,9 @@ def _environment(node: Node, wishes: Wishes, ports: Mapping[str, PortPlan]) -> d
             (plan.settings.marking.rdma_cm_tos for plan in ports.values() if plan.wishes.hosts.nccl),
             UNMANAGED,
         )
-        devices = [port.rdma for port in node.spec.ports.values() if port.network and port.rdma]
+        ours = [port for port in node.spec.ports.values() if port.network and port.rdma]
+        # Where the inventory knows rails, the job's devices are the rails; storage NICs are not.
+        devices = [port.rdma for port in ours if port.rail] or [port.rdma for port in ours]
         if isinstance(tos, int):
             found["NCCL_IB_TC"] = str(tos)
         if devices:
