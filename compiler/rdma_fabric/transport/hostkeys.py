@@ -14,6 +14,7 @@ from rdma_fabric.transport.credentials import Secrets
 from rdma_fabric.transport.errors import Failure, TransportError
 from rdma_fabric.transport.fleet import WORKERS, on_each
 from rdma_fabric.transport.known_hosts import HostKey, Known, host_name, known
+from rdma_fabric.transport.session import IMPORTING
 from rdma_fabric.transport.targets import Target
 
 SCAN_S = 10.0
@@ -42,7 +43,8 @@ def scan(
     secrets = Secrets({})
 
     def look(target: Target) -> Presented:
-        from rdma_fabric.transport.connection import handshake, remote_key
+        with IMPORTING:
+            from rdma_fabric.transport.connection import handshake, remote_key
 
         trusted = known(target.known_hosts, target.host, target.port)
         secrets.gate.wait("scan")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
+import threading
 import time
 import uuid
 from collections.abc import Iterable
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from rdma_fabric.transport.drivers import Lean
 
+IMPORTING: Final = threading.Lock()
+"""Held while an SSH library loads: two threads that import modules which import each other fail."""
 LINE_S: Final = 60.0
 LOGIN_S: Final = 20.0
 _LOST_S: Final = 0.3
@@ -96,7 +99,8 @@ def open_session(
     target: Target, dialect: Dialect, secrets: Secrets, *, timeout_s: float = LOGIN_S
 ) -> Session:
     """Log in; TransportError says why not. Only a connection that broke before the login is tried again."""
-    from rdma_fabric.transport.connection import connect
+    with IMPORTING:
+        from rdma_fabric.transport.connection import connect
 
     transport = connect(target, secrets, timeout_s=timeout_s)
     try:
@@ -311,9 +315,10 @@ class CliSession(_Connected):
         self._home = self.prompt
 
     def _prepared(self, timeout_s: float) -> Lean:
-        from netmiko.exceptions import NetmikoBaseException, ReadException
+        with IMPORTING:
+            from netmiko.exceptions import NetmikoBaseException, ReadException
 
-        from rdma_fabric.transport.drivers import open_driver
+            from rdma_fabric.transport.drivers import open_driver
 
         try:
             return open_driver(self.dialect.driver, self._transport, self.target.host, timeout_s)
