@@ -1,0 +1,271 @@
+"""Any other RDMA NIC on a Linux host, also Soft-RoCE: RDMA-CM marking only.
+
+MTU and modules belong to the base. What the NIC does with priorities is not known to us: a lossless
+class on such a port stands on nothing that we could set or check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from rdma_fabric.findings import Severity
+from rdma_fabric.hardware import Hardware, PortHardware
+from rdma_fabric.platforms import _host_files as host
+from rdma_fabric.platforms import _host_qos as qos_file
+from rdma_fabric.platforms._contract import (
+    Artifact,
+    Change,
+    Dialect,
+    Disturbance,
+    Disturbs,
+    Fault,
+    Realized,
+    Traits,
+)
+from rdma_fabric.platforms._host_files import Section
+from rdma_fabric.platforms._shared import digest, with_ports
+from rdma_fabric.state import (
+    NOT_APPLICABLE,
+    PRIORITIES,
+    UNKNOWN,
+    UNMANAGED,
+    ClassState,
+    Marking,
+    NodeState,
+    Observation,
+    PortSettings,
+    PortState,
+    QosState,
+    WatchdogTimers,
+)
+from rdma_fabric.templating import render_lines
+
+_NIC: Final = "generic"
+_DEFAULTS: Final = {"CMA_TOS": "0", "CMA_MODE": "2"}
+"""Linux 6.1 cma_configfs.c, cma.c."""
+_NEW: Final = "Linux 6.1 cma.c: read when a connection is made"
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """For the commands of one port as people read them."""
+
+    device: str
+    CMA_MODE: str = ""
+    CMA_TOS: str = ""
+
+
+class NicGeneric:
+    """RDMA-CM marking of ports whose NIC has no part of its own."""
+
+    name = "nic_generic"
+    part: Literal["nic"] = "nic"
+    channel: Literal["files"] = "files"
+    dialect: Dialect = host.DIALECT
+    traits = Traits(
+        title="Any RDMA NIC, Soft-RoCE",
+        evidence="kernel sources; MTU rule measured with Soft-RoCE on a real kernel",
+        tested="real Linux sandboxes",
+        cannot=("PFC, trust, DSCP map, scheduling, DCQCN", "force the marking of traffic outside RDMA-CM"),
+        netdev_bound=host.NETDEV_BOUND,
+    )
+
+    def realize(self, wanted: NodeState, hw: Hardware) -> Realized:
+        """Only RDMA-CM marking remains."""
+        faults: list[Fault] = []
+        found: dict[str, PortSettings] = {}
+        for port in host.ports_of(hw, _NIC):
+            state = wanted.port(port.name)
+            if state is not None:
+                one = _realize(state.settings, port, faults)
+                if one != state.settings:
+                    found[port.name] = one
+        return Realized(with_ports(wanted, found) if found else wanted, tuple(faults))
+
+    def questions(self, hw: Hardware) -> tuple[str, ...]:
+        """One shell script for all ports."""
+        ports = host.ports_of(hw, _NIC)
+        return (host.question("nic_generic/observe.sh.j2", qos_file.Asked.of(ports)),) if ports else ()
+
+    def parse(self, answers: Mapping[str, str], hw: Hardware) -> Observation:
+        """RDMA-CM marking of the ports."""
+        parts = host.sections("\n".join(answers.get(question, "") for question in self.questions(hw)))
+        live, kept, notes = [], [], []
+        facts: dict[str, str] = {}
+        for port in host.ports_of(hw, _NIC):
+            sections = {name: parts.get(f"{name} {port.name}", Section()) for name in _ASKED}
+            boot = qos_file.stored(sections["conf"], sections["wants"], _DEFAULTS)
+            now = qos_file.rdma_cm(sections["tos"], sections["mode"])
+            live.append(PortState(port.name, port.kind, _settings(now)))
+            kept.append(PortState(port.name, port.kind, _settings(boot)))
+            if sections["rdma"].text.strip():
+                facts[f"rdma {port.name}"] = sections["rdma"].text.strip()
+            if not sections["rdma"].asked:
+                notes.append(f"{port.name}: the answer about its NIC was not understood")
+        state = NodeState(ports=tuple(live))
+        return Observation(
+            running=state,
+            stored=NodeState(ports=tuple(kept)),
+            notes=tuple(notes),
+            facts=tuple(sorted(facts.items())),
+            evidence=digest((state, kept)),
+        )
+
+    def context(self, wanted: NodeState, hw: Hardware) -> qos_file.Context:
+        """For the shared program and unit."""
+        return qos_file.Context()
+
+    def artifacts(self, wanted: NodeState, hw: Hardware) -> tuple[Artifact, ...]:
+        """The program, its unit and one settings file per port that has any."""
+        found = []
+        for port in host.ports_of(hw, _NIC):
+            state = wanted.port(port.name)
+            rows = _knobs(state.settings, port) if state is not None else {}
+            if rows:
+                context = qos_file.Context(rows=tuple({**_head(port), **rows}.items()))
+                path = f"{host.QOS_FOLDER}/{port.name}.conf".removeprefix("/")
+                found.append(Artifact("_shared/host/port.conf.j2", path, 0o644, context))
+        if not found:
+            return ()
+        program, unit = host.QOS_PROGRAM.removeprefix("/"), host.QOS_UNIT.removeprefix("/")
+        return (
+            Artifact("_shared/host/fabric-qos.sh.j2", program, 0o755),
+            Artifact("_shared/host/fabric-qos@.service.j2", unit),
+            *found,
+        )
+
+    def change(self, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
+        """Settings files, then `fabric-qos PORT`."""
+        facts = dict(seen.facts)
+        return qos_file.PortsChange(
+            _NIC,
+            seen,
+            wanted,
+            hw,
+            _knobs,
+            lambda path: _KEYS.get(path, ()),
+            lambda port, now, before: _lines(port, now, facts),
+            _disturbs,
+        ).build()
+
+
+_ASKED: Final = ("rdma", "tos", "mode", "conf", "wants")
+_KEYS: Final = {"marking.rdma_cm_tos": ("CMA_TOS",), "marking.roce_v2": ("CMA_MODE",)}
+
+
+def _head(port: PortHardware) -> dict[str, str]:
+    return {"RDMA": port.rdma} if port.rdma else {}
+
+
+def _lines(port: PortHardware, now: Mapping[str, str], facts: Mapping[str, str]) -> tuple[str, ...]:
+    device = facts.get(f"rdma {port.name}", "") or port.rdma or "RDMA_DEVICE"
+    return render_lines(
+        "nic_generic/lines.j2", Lines(device, now.get("CMA_MODE", ""), now.get("CMA_TOS", ""))
+    )
+
+
+def _disturbs(changed: Mapping[str, tuple[str, ...]]) -> tuple[Disturbance, ...]:
+    ports = tuple(port for port, keys in changed.items() if keys)
+    what = "new RDMA-CM connections are marked otherwise"
+    return (Disturbance(Disturbs.NOTHING, ports, what, _NEW),) if ports else ()
+
+
+def _knobs(settings: PortSettings, port: PortHardware) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if isinstance(settings.marking.roce_v2, bool):
+        found["CMA_MODE"] = "2" if settings.marking.roce_v2 else "1"
+    if isinstance(settings.marking.rdma_cm_tos, int):
+        found["CMA_TOS"] = qos_file.tos(settings.marking.rdma_cm_tos)
+    return found
+
+
+def _settings(knobs: Mapping[str, str]) -> PortSettings:
+    marking: Marking = host.all_fields(Marking, NOT_APPLICABLE)
+    mode = {"2": True, "1": False}.get(knobs.get("CMA_MODE", ""), UNKNOWN)
+    return PortSettings(
+        qos=_NO_QOS,
+        marking=replace(
+            marking,
+            rdma_cm_tos=qos_file.read_tos(knobs.get("CMA_TOS", "")),
+            roce_v2=mode,
+            parameters=(),
+        ),
+    )
+
+
+def _no_qos() -> QosState:
+    plain: QosState = host.all_fields(QosState, NOT_APPLICABLE)
+    return replace(
+        plain,
+        classes=(host.all_fields(ClassState, NOT_APPLICABLE),) * len(PRIORITIES),
+        watchdog=host.all_fields(WatchdogTimers, NOT_APPLICABLE),
+    )
+
+
+_NO_QOS: Final = _no_qos()
+
+
+# ---------------------------------------------------------------- realize
+
+
+def _realize(wanted: PortSettings, port: PortHardware, faults: list[Fault]) -> PortSettings:
+    lossless = [
+        index for index, one in enumerate(wanted.qos.classes) if one.pfc_tx is True or one.pfc_rx is True
+    ]
+    if lossless:
+        faults.append(
+            Fault(
+                Severity.WARNING,
+                port.name,
+                "qos.classes",
+                f"lossless priority {', '.join(map(str, lossless))}",
+                "",
+                "only MTU, RDMA-CM marking and modules of this NIC are managed: PFC is not set here",
+                "set PFC and the DSCP map by the NIC's own tools, or name its family (nic: mlx5)",
+            )
+        )
+    marking = wanted.marking
+    if isinstance(marking.traffic_class, int):
+        faults.append(
+            Fault(
+                Severity.NOTE,
+                port.name,
+                "marking.traffic_class",
+                str(marking.traffic_class),
+                "",
+                "only mlx5's vendor driver can force it: applications without RDMA-CM set their own",
+            )
+        )
+    return replace(wanted, qos=_dropped(wanted.qos), marking=_only_cm(marking))
+
+
+def _only_cm(wanted: Marking) -> Marking:
+    tos = wanted.rdma_cm_tos
+    return replace(
+        wanted,
+        rdma_cm_tos=tos & 0xFC if isinstance(tos, int) else tos,
+        parameters=tuple((name, NOT_APPLICABLE) for name, _ in wanted.parameters),
+        **{
+            name: _none(getattr(wanted, name))
+            for name in ("traffic_class", "cnp_dscp", "cnp_priority", "np", "rp")
+        },
+    )
+
+
+def _dropped(value: Any) -> Any:
+    """Every wish below becomes NOT_APPLICABLE; UNMANAGED stays."""
+    if isinstance(value, QosState | ClassState | WatchdogTimers):
+        names = value.__dataclass_fields__
+        return replace(value, **{name: _dropped(getattr(value, name)) for name in names})
+    if isinstance(value, tuple) and value and isinstance(value[0], ClassState):
+        return tuple(_dropped(item) for item in value)
+    return _none(value)
+
+
+def _none(value: Any) -> Any:
+    return UNMANAGED if value is UNMANAGED else NOT_APPLICABLE
+
+
+PLATFORM = NicGeneric()

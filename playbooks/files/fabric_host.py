@@ -1,0 +1,628 @@
+#!/usr/bin/env python3
+# managed by fabric: carries out one bundle on this host, and takes it back unless it is confirmed
+"""Runs on a host (Python 3.6 or later, standard library only).
+
+A bundle is JSON: {"version": 1, "run", "timer_s", "mode", "steps", "confirm", "undo", "program"}.
+A step is {"put": {"path", "text", "mode", "owner"}} (text null removes the file) or
+{"call": {"argv", "status", "timeout_s", "unless"}}. Modes: check, apply, confirm, undo, recover.
+
+apply: take the lock, compare, keep the files as they were, arm a dead-man, write, call. A step that
+fails takes everything back at once; without `confirm` in `timer_s` seconds the dead-man does, and a
+reboot in between restores the files before anything reads them. Nothing is written when all is as
+it should be. A file at one of our paths without the mark is somebody else's: the bundle is refused.
+"""
+
+# Hosts have pythons as old as 3.6, so newer idioms stay out.
+# ruff: noqa: PTH, UP, RUF005, D102, D103
+
+import argparse
+import base64
+import errno
+import fcntl
+import grp
+import json
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+MARK = "managed by fabric"
+HERE = "/usr/local/sbin/fabric-host"
+STATE = "/var/lib/fabric"
+LOCK = "/run/fabric.lock"
+BOOT_UNIT = "/etc/systemd/system/fabric-recover.service"
+BOOT_LINK = "/etc/systemd/system/sysinit.target.wants/fabric-recover.service"
+OUTPUT_LIMIT = 2000
+
+BOOT_UNIT_TEXT = """# managed by fabric: a reboot in the middle of a change brings the files back as they were before it
+[Unit]
+Description=Take back an unconfirmed change of fabric
+DefaultDependencies=no
+ConditionPathExists=/var/lib/fabric/pending.json
+RequiresMountsFor=/var/lib/fabric /usr/local/sbin
+After=local-fs.target
+Before=sysinit.target systemd-sysctl.service systemd-modules-load.service network-pre.target
+
+[Service]
+Type=oneshot
+ExecStart=%s recover --boot
+"""
+
+# What must read its files anew after they were restored: first path that fits -> program.
+SETTLE = (
+    ("/etc/systemd/system/", ["systemctl", "daemon-reload"]),
+    ("/etc/netplan/", ["netplan", "generate"]),
+)
+
+
+class Refused(Exception):
+    """Nothing was touched; the text says why."""
+
+
+class Failed(Exception):
+    """A step did not end as it must."""
+
+    def __init__(self, label, status, stdout, stderr):
+        super().__init__(label)
+        self.facts = {
+            "step": label,
+            "status": status,
+            "stdout": stdout[-OUTPUT_LIMIT:],
+            "stderr": stderr[-OUTPUT_LIMIT:],
+        }
+
+
+# ------------------------------------------------------------------ files
+
+
+class Files:
+    """Files below a root folder ("/" in earnest, another one in tests)."""
+
+    def __init__(self, root):
+        self.root = root
+
+    def at(self, path):
+        return os.path.join(self.root, path.lstrip("/"))
+
+    def read(self, path):
+        """Bytes, or None when there is no such file."""
+        try:
+            with open(self.at(path), "rb") as file:
+                return file.read()
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTDIR):
+                return None
+            raise
+
+    def image(self, path):
+        """What `restore` needs to bring the file back."""
+        data = self.read(path)
+        if data is None:
+            return {"path": path, "data": None}
+        stat = os.stat(self.at(path))
+        return {
+            "path": path,
+            "data": base64.b64encode(data).decode("ascii"),
+            "mode": stat.st_mode & 0o7777,
+            "uid": stat.st_uid,
+            "gid": stat.st_gid,
+        }
+
+    def restore(self, image):
+        if image["data"] is None:
+            self.remove(image["path"])
+            return
+        data = base64.b64decode(image["data"].encode("ascii"))
+        self.replace(
+            self.aside(image["path"], data, image["mode"], image["uid"], image["gid"]), image["path"]
+        )
+
+    def aside(self, path, data, mode, uid, gid):
+        """The file's new content beside it, complete and on disk; gives its path."""
+        folder = os.path.dirname(self.at(path))
+        os.makedirs(folder, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=".fabric-", dir=folder)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            if (uid, gid) != (os.geteuid(), os.getegid()):
+                os.fchown(file.fileno(), uid, gid)
+            os.fsync(file.fileno())
+        return name
+
+    def replace(self, aside, path):
+        os.rename(aside, self.at(path))
+        self.sync(os.path.dirname(self.at(path)))
+
+    def remove(self, path):
+        try:
+            os.unlink(self.at(path))
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                raise
+        else:
+            self.sync(os.path.dirname(self.at(path)))
+
+    def write(self, path, data, mode=0o644):
+        self.replace(self.aside(path, data, mode, os.geteuid(), os.getegid()), path)
+
+    @staticmethod
+    def sync(folder):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def foreign(self, path):
+        """True for a file that exists without our mark in its first two lines."""
+        data = self.read(path)
+        return data is not None and not any(MARK.encode() in line for line in data.split(b"\n")[:2])
+
+
+def ids(owner):
+    """(uid, gid) of "user" or "user:group"; our own where the host does not know the name."""
+    user, _, group = owner.partition(":")
+    try:
+        entry = pwd.getpwnam(user)
+        return entry.pw_uid, grp.getgrnam(group).gr_gid if group else entry.pw_gid
+    except KeyError:
+        return os.geteuid(), os.getegid()
+
+
+# ------------------------------------------------------------------ programs
+
+
+def run(argv, timeout, root):
+    """(status, stdout, stderr); 127 when there is no such program, 124 when it took too long."""
+    environment = dict(os.environ, LC_ALL="C", FABRIC_ROOT=root.rstrip("/"))
+    environment["PATH"] = environment.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
+    command = list(argv)
+    if root != "/" and os.path.isabs(command[0]) and os.path.exists(os.path.join(root, command[0][1:])):
+        command[0] = os.path.join(root, command[0][1:])
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            cwd="/",
+            start_new_session=True,
+        )
+    except OSError as error:
+        return 127, "", "%s: %s" % (argv[0], error.strerror)
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return 124, "", "no answer within %s seconds" % timeout
+    return process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+# ------------------------------------------------------------------ one bundle
+
+
+class Host:
+    """This host and what is pending on it."""
+
+    def __init__(self, root):
+        self.root = root
+        self.files = Files(root)
+
+    # -- state
+
+    @property
+    def pending(self):
+        data = self.files.read(STATE + "/pending.json")
+        return json.loads(data.decode("utf-8")) if data else None
+
+    def save(self, pending):
+        self.folder()
+        self.files.write(STATE + "/pending.json", json.dumps(pending).encode("utf-8"), 0o600)
+
+    def folder(self):
+        path = self.files.at(STATE)
+        if not os.path.isdir(path):
+            os.makedirs(path, 0o700)
+
+    def outcome(self, run_name, what):
+        self.folder()
+        text = json.dumps({"run": run_name, "outcome": what, "at": int(time.time())})
+        self.files.write(STATE + "/last.json", text.encode("utf-8"), 0o600)
+
+    def last(self, run_name):
+        """How an earlier change of this run ended; "" when it is not the last one."""
+        data = self.files.read(STATE + "/last.json")
+        found = json.loads(data.decode("utf-8")) if data else {}
+        return found.get("outcome", "") if found.get("run") == run_name else ""
+
+    # -- lock
+
+    def take_lock(self, run_name):
+        owner = self.owner()
+        if owner and owner != run_name:
+            raise Refused("%s is held by run %s" % (LOCK, owner))
+        pending = self.pending
+        if pending and pending["run"] != run_name:
+            raise Refused("run %s has an unconfirmed change here" % pending["run"])
+        text = "%s\n# %s: the run that changes this host\n" % (run_name, MARK)
+        self.files.write(LOCK, text.encode("utf-8"))
+
+    def owner(self):
+        data = self.files.read(LOCK)
+        return data.decode("utf-8", "replace").split("\n")[0].strip() if data else ""
+
+    def drop_lock(self, run_name):
+        if self.owner() == run_name:
+            self.files.remove(LOCK)
+
+    # -- comparing
+
+    def differs(self, step):
+        """True when a file is not as the step says."""
+        path, text = step["path"], step["text"]
+        data = self.files.read(path)
+        if text is None or data is None:
+            return (text is None) != (data is None)
+        stat = os.stat(self.files.at(path))
+        return (
+            data != text.encode("utf-8")
+            or stat.st_mode & 0o7777 != step["mode"]
+            or (os.geteuid() == 0 and stat.st_uid != ids(step["owner"])[0])
+        )
+
+    def true_already(self, call):
+        """None when nobody can say, else whether the call is needed no more."""
+        argv = call["argv"]
+        if argv[:2] == ["sysctl", "-w"] and len(argv) == 3 and not call["unless"]:
+            key, _, value = argv[2].partition("=")
+            return self.sysctl(key) == words(value)
+        if not call["unless"]:
+            return None
+        return run(call["unless"], call["timeout_s"], self.root)[0] == 0
+
+    def sysctl(self, key):
+        status, out, _ = run(["sysctl", "-n", key], 10, self.root)
+        return words(out) if status == 0 else None
+
+    def needed(self, steps):
+        """Those steps that would change something. A call without a test goes with what stands before it."""
+        found = []
+        for step in steps:
+            if "put" in step:
+                take = self.differs(step["put"])
+            else:
+                true = self.true_already(step["call"])
+                take = bool(found) if true is None else not true
+            if take:
+                found.append(step)
+        return found
+
+    def refuse_foreign(self, bundle):
+        if not bundle["program"]:
+            raise Refused("the bundle brings no program for its dead-man")
+        if self.files.foreign(HERE):
+            raise Refused("%s is not ours" % HERE)
+        for step in bundle["steps"]:
+            if "put" not in step:
+                continue
+            path, text = step["put"]["path"], step["put"]["text"]
+            if self.files.foreign(path):
+                raise Refused("%s is not ours (no %r in its first lines)" % (path, MARK))
+            if text is not None and not any(MARK in line for line in text.split("\n")[:2]):
+                raise Refused("the bundle's %s lacks the mark %r" % (path, MARK))
+
+    # -- doing
+
+    def carry_out(self, steps, done, undo):
+        """Every file is written aside first, so that a full disk is found before anything changes."""
+        asides = {}
+        try:
+            for step in steps:
+                if "put" in step and step["put"]["text"] is not None:
+                    put = step["put"]
+                    uid, gid = ids(put["owner"])
+                    asides[put["path"]] = self.files.aside(
+                        put["path"], put["text"].encode("utf-8"), put["mode"], uid, gid
+                    )
+            for step in steps:
+                if "put" in step:
+                    path = step["put"]["path"]
+                    if path in asides:
+                        self.files.replace(asides.pop(path), path)
+                    else:
+                        self.files.remove(path)
+                    done.append("put " + path)
+                elif self.call(step["call"], undo):
+                    done.append("call " + " ".join(step["call"]["argv"]))
+        except OSError as error:
+            raise Failed(done[-1] if done else "write files", 1, "", str(error))
+        finally:
+            for aside in asides.values():
+                os.unlink(aside)
+
+    def call(self, call, undo=None):
+        """Run it unless it is true already; what takes it back on this host is added to `undo`."""
+        if self.true_already(call):
+            return False
+        argv = call["argv"]
+        back = self.inverse(argv)
+        status, out, err = run(argv, call["timeout_s"], self.root)
+        if status not in call["status"]:
+            raise Failed(" ".join(argv), status, out, err)
+        if back and undo is not None:
+            undo.insert(0, back)
+        return True
+
+    def inverse(self, argv):
+        """The step back that only this host knows: a sysctl's value before, a unit that was not enabled."""
+        if argv[:2] == ["sysctl", "-w"] and len(argv) == 3:
+            key = argv[2].partition("=")[0]
+            before = self.sysctl(key)
+            return as_call(["sysctl", "-w", "%s=%s" % (key, before)]) if before is not None else None
+        if argv[:2] == ["systemctl", "enable"]:
+            return as_call(["systemctl", "disable"] + argv[2:])
+        return None
+
+    # -- modes
+
+    def check(self, bundle):
+        self.refuse_foreign(bundle)
+        would = [label(step) for step in self.needed(bundle["steps"])]
+        return {"changed": bool(would), "would": would}
+
+    def apply(self, bundle):
+        name = bundle["run"]
+        pending = self.pending
+        if pending and pending["run"] == name:
+            if pending["phase"] == "committed":
+                return {"changed": False, "pending": True}
+            self.take_back(pending, "unfinished")
+        self.refuse_foreign(bundle)
+        self.take_lock(name)
+        steps = self.needed(bundle["steps"])
+        if not steps:
+            self.drop_lock(name)
+            return {"changed": False, "pending": False}
+        return self.begin(bundle, steps)
+
+    def begin(self, bundle, steps):
+        name = bundle["run"]
+        pending = {
+            "version": 1,
+            "run": name,
+            "phase": "writing",
+            "images": [self.files.image(step["put"]["path"]) for step in steps if "put" in step],
+            "undo": [],
+            "deadman": None,
+        }
+        self.save(pending)
+        self.install(bundle["program"])
+        pending["deadman"] = self.arm(name, bundle["timer_s"])
+        self.save(pending)
+        done = []
+        found = []
+        try:
+            # What is found on the way is kept before the next step, so that a kill loses none of it.
+            self.carry_out([step for step in steps if "put" in step], done, found)
+            for step in steps:
+                if "call" in step:
+                    pending["undo"] = found + bundle["undo"]
+                    self.save(pending)
+                    self.carry_out([step], done, found)
+            pending["undo"] = found + bundle["undo"]
+        except Failed as failed:
+            if pending["undo"]:
+                pending["undo"] = found + bundle["undo"]
+            back = self.take_back(pending, "a step failed")
+            return {"changed": not back["undone"], "done": done, "failed": failed.facts, **back}
+        pending["phase"] = "committed"
+        self.save(pending)
+        return {"changed": True, "done": done, "pending": True, "deadman": pending["deadman"]["by"]}
+
+    def confirm(self, bundle):
+        pending = self.pending
+        if not pending or pending["run"] != bundle["run"]:
+            ended = self.last(bundle["run"])
+            if ended not in ("", "confirmed"):
+                raise Refused("nothing to confirm: %s, and the host has its settings from before" % ended)
+            return {"changed": False, "pending": False}
+        done = []
+        try:
+            for step in bundle["confirm"]:
+                self.carry_out([step], done, [])
+        except Failed as failed:
+            return {"changed": False, "done": done, "failed": failed.facts, "pending": True}
+        self.forget(pending, "confirmed")
+        return {"changed": False, "done": done, "pending": False}
+
+    def undo(self, bundle, why="undone by its run"):
+        pending = self.pending
+        if not pending or pending["run"] != bundle["run"]:
+            self.drop_lock(bundle["run"])
+            return {"changed": False, "pending": False, "undone": False}
+        back = self.take_back(pending, why)
+        return dict(back, changed=True)
+
+    def recover(self, run_name, boot):
+        """Take back what is pending: of one run, or of any at boot."""
+        pending = self.pending
+        if not pending or (run_name and pending["run"] != run_name):
+            return {"changed": False, "pending": False, "undone": False}
+        if boot:
+            # Live values went with the reboot; only the files have to be as before, and early enough.
+            pending["undo"] = []
+        why = "a reboot came before the confirmation" if boot else "no confirmation came in time"
+        return dict(self.take_back(pending, why), changed=True)
+
+    # -- taking back
+
+    def take_back(self, pending, why):
+        problems = []
+        for step in pending["undo"]:
+            try:
+                self.call(step["call"])
+            except Failed as failed:
+                problems.append(failed.facts)
+        for image in reversed(pending["images"]):
+            try:
+                self.files.restore(image)
+            except OSError as error:
+                problems.append(
+                    {"step": "restore " + image["path"], "status": 1, "stdout": "", "stderr": str(error)}
+                )
+        self.settle(image["path"] for image in pending["images"])
+        if problems:
+            # Kept for the next try; the dead-man has done what it could.
+            pending["phase"] = "undo failed"
+            self.save(pending)
+            return {"undone": False, "pending": True, "undo_problems": problems}
+        self.forget(pending, why)
+        return {"undone": True, "pending": False}
+
+    def settle(self, paths):
+        paths = list(paths)
+        for prefix, argv in SETTLE:
+            booted = argv[0] != "systemctl" or os.path.isdir(self.files.at("/run/systemd/system"))
+            if booted and any(path.startswith(prefix) for path in paths):
+                run(argv, 60, self.root)
+
+    def forget(self, pending, why):
+        self.disarm(pending.get("deadman"))
+        self.outcome(pending["run"], why)
+        self.files.remove(STATE + "/pending.json")
+        for path in (BOOT_LINK, BOOT_UNIT):
+            self.files.remove(path)
+        self.drop_lock(pending["run"])
+
+    # -- dead-man
+
+    def install(self, program):
+        """This program itself, for the dead-man and for the next boot."""
+        if self.files.read(HERE) != program.encode("utf-8"):
+            self.files.write(HERE, program.encode("utf-8"), 0o755)
+        self.files.write(BOOT_UNIT, (BOOT_UNIT_TEXT % HERE).encode("utf-8"))
+        link = self.files.at(BOOT_LINK)
+        os.makedirs(os.path.dirname(link), exist_ok=True)
+        if not os.path.islink(link):
+            os.symlink(BOOT_UNIT, link)
+
+    def arm(self, name, seconds):
+        """Something that outlives us and calls `recover` when no confirmation came."""
+        if seconds <= 0:
+            return {"by": "none"}
+        command = [sys.executable or "/usr/bin/python3", self.files.at(HERE), "recover", "--run", name]
+        command += ["--root", self.root] if self.root != "/" else []
+        unit = "fabric-undo-" + name
+        if os.path.isdir(self.files.at("/run/systemd/system")):
+            argv = ["systemd-run", "--unit=" + unit, "--on-active=%ds" % seconds]
+            status, _, _ = run(argv + ["--timer-property=AccuracySec=1s"] + command, 30, self.root)
+            if status == 0:
+                return {"by": "systemd", "unit": unit}
+        return {"by": "child", "pid": detached(seconds, command), "name": name}
+
+    def disarm(self, deadman):
+        if not deadman:
+            return
+        if deadman["by"] == "systemd":
+            run(["systemctl", "stop", deadman["unit"] + ".timer"], 30, self.root)
+        elif deadman["by"] == "child" and deadman["pid"] not in (os.getpid(), os.getppid()):
+            stop_child(deadman["pid"], deadman["name"])
+
+
+def as_call(argv):
+    return {"call": {"argv": argv, "status": [0], "timeout_s": 60, "unless": []}}
+
+
+def label(step):
+    return "put " + step["put"]["path"] if "put" in step else "call " + " ".join(step["call"]["argv"])
+
+
+def detached(seconds, command):
+    """A process in a session of its own that sleeps and then becomes `command`; gives its id."""
+    script = 'sleep "$1"; shift; exec "$@"'
+    process = subprocess.Popen(
+        ["sh", "-c", script, "fabric-undo", str(seconds)] + command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )
+    return process.pid
+
+
+def stop_child(pid, name):
+    """End the sleeper, and only it: a process id may have been given to somebody else since."""
+    try:
+        with open("/proc/%d/cmdline" % pid, "rb") as file:
+            command = file.read().split(b"\0")
+        if b"fabric-undo" in command and name.encode() in command:
+            os.killpg(pid, signal.SIGTERM)
+    except OSError:
+        return
+
+
+# ------------------------------------------------------------------ main
+
+
+def only_one(root):
+    """Hold this while working: the dead-man and a confirmation must not meet."""
+    path = os.path.join(root, "run", "fabric.busy")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    return handle
+
+
+def work(host, options):
+    if options.what == "recover":
+        return options.run, host.recover(options.run, options.boot)
+    with open(options.what, "rb") as file:
+        bundle = json.loads(file.read().decode("utf-8"))
+    if bundle.get("version") != 1:
+        raise Refused("a bundle of version %s is not known here" % bundle.get("version"))
+    mode = options.mode or bundle["mode"]
+    if mode == "recover":
+        return bundle["run"], host.undo(bundle, "its run died")
+    return bundle["run"], getattr(host, mode)(bundle)
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="fabric-host")
+    parser.add_argument("what", help="path of a bundle, or: recover")
+    parser.add_argument("--mode", default="", choices=["", "check", "apply", "confirm", "undo", "recover"])
+    parser.add_argument("--run", default="", help="recover: only this run")
+    parser.add_argument("--boot", action="store_true", help="recover: files only, before they are read")
+    parser.add_argument("--root", default="/", help="another root folder, for tests")
+    parser.add_argument("--result", default="", help="also write the result here")
+    options = parser.parse_args(argv)
+    os.umask(0o022)
+    handle = only_one(options.root)
+    result = {"version": 1, "changed": False, "refused": "", "failed": None, "done": [], "pending": False}
+    try:
+        result["run"], found = work(Host(options.root), options)
+        result.update(found)
+    except Refused as refused:
+        result["refused"] = str(refused)
+    finally:
+        os.close(handle)
+    text = json.dumps(result, sort_keys=True)
+    if options.result:
+        Files("/").write(options.result, text.encode("utf-8"), 0o600)
+    sys.stdout.write(text + "\n")
+    return 1 if result["refused"] or result["failed"] or result.get("undo_problems") else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
