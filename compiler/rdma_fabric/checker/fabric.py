@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rdma_fabric import platforms
-from rdma_fabric.checker.scopes import NodeView, Origin, PortView
+from rdma_fabric.checker.scopes import NodeView, PortView
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.inventory.types import Inventory, Link
 from rdma_fabric.resolve import NodePlan, PortPlan, Resolved
@@ -57,8 +57,6 @@ class _Builder:
     observations: Mapping[str, Observation]
     shared: dict[Any, tuple[NodeView, Mapping[str, PortView]]] = field(default_factory=dict)
     port_views: dict[Any, PortView] = field(default_factory=dict)
-    origins: dict[int, Origin] = field(default_factory=dict)
-    hardware: dict[int, tuple[Any, PortHardware]] = field(default_factory=dict)
 
     def run(self) -> Judged:
         views: dict[str, NodeView] = {}
@@ -79,9 +77,23 @@ class _Builder:
         realized = platforms.realize(plan.state, hw)
         wanted = realized.state
         state = _lay_over(wanted, seen.running) if seen else wanted
-        wishes = {port: one.wishes for port, one in plan.ports.items()}
-        view = NodeView(state, wanted, hw, plan.wishes, wishes, realized.faults, seen is not None, is_host)
         spec = self.resolved.inventory.nodes[name].spec
+        view = NodeView(
+            state=state,
+            wanted=wanted,
+            hw=hw,
+            wishes=plan.wishes,
+            port_wishes={port: one.wishes for port, one in plan.ports.items()},
+            faults=realized.faults,
+            observed=seen is not None,
+            is_host=is_host,
+            asked=plan.state,
+            networks={port: spec.ports[port].network for port in plan.ports},
+            need_mtu={port.name: need_mtu(port, plan.ports[port.name].wishes.rdma.mtu) for port in hw.ports},
+            stored=_lay_over(wanted, seen.stored) if seen and seen.stored else None,
+            notes=seen.notes if seen else (),
+            node_state=spec.state,
+        )
         ports = {}
         for have, want in zip(state.ports, wanted.ports, strict=True):
             ports[want.name] = self._port(

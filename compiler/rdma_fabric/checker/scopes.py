@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rdma_fabric.findings import Place, Position, Severity
 from rdma_fabric.hardware import Hardware, PortHardware
-from rdma_fabric.intent.models import Wishes
+from rdma_fabric.intent.models import Waiver, Wishes
 from rdma_fabric.layers import Merged
 from rdma_fabric.platforms._contract import Fault
 from rdma_fabric.state import NodeState, PortSettings
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Hit:
     """One breach, without places.
 
-    `message` may hold `{where}` (the place) and `{peer}` (the other end). `setting` is a setting key
-    (settings.Group.key) or free text for things that are no port setting.
+    `message`, `help` and `wanted` may hold `{where}` (the place) and `{peer}` (the other end). `setting` is
+    a setting key (settings.Group.key) or free text for things that are no port setting.
     """
 
     setting: str
@@ -37,7 +37,8 @@ class Hit:
     help: str = ""
     reason: str = ""
     end: Literal["a", "b", "both", ""] = ""
-    """Link rules: the end that is wrong; "" lets the engine blame."""
+    """Link rules: the end that is wrong; "both": `found` tells of both ends; "" (with `found` what end a has
+    and `wanted` what end b has): the engine blames."""
     severity: Severity | None = None
     """None: the rule's own."""
     rank: int = 0
@@ -47,8 +48,8 @@ class Hit:
     position: Position | None = None
     places: tuple[Place, ...] = ()
     """Fabric rules: where."""
-    other_found: str = ""
-    """Link rules with end "both": what the b end has."""
+    explains: tuple[str, ...] = ()
+    """Setting keys (also with stars) whose findings at the same port, node or wishes follow from this."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +103,17 @@ class NodeView:
     faults: tuple[Fault, ...]
     observed: bool
     is_host: bool
+    asked: NodeState
+    """The wish before `realize`."""
+    networks: Mapping[str, str]
+    """Port -> its network."""
+    need_mtu: Mapping[str, int]
+    """Port -> IP MTU in bytes that its RDMA MTU needs."""
+    stored: NodeState | None = None
+    """What a reboot brings back, where it was observed."""
+    notes: tuple[str, ...] = ()
+    """What the observation says beyond the settings."""
+    node_state: str = "active"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,6 +133,8 @@ class Rule:
     severity: Severity
     since: str
     family: str
+    plan: bool = field(default=False, kw_only=True)
+    """True: judges what is planned, so that a node which is not active yet is judged as severely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +191,25 @@ class FabricRule(Rule):
     check: Callable[[Judged], Iterable[Hit]]
 
 
-AnyRule = IntentRule | NodeRule | PortRule | LinkRule | PathRule | NetworkRule | FabricRule
+@dataclass(frozen=True, slots=True)
+class WaiverView:
+    """One waiver: whether its rule exists (`near`: the closest name), has expired, and how much it covers."""
+
+    waiver: Waiver
+    exists: bool
+    near: str
+    expired: bool
+    covered: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaiverRule(Rule):
+    """Judges one waiver after all other rules."""
+
+    check: Callable[[WaiverView], Iterable[Hit]]
+
+
+AnyRule = IntentRule | NodeRule | PortRule | LinkRule | PathRule | NetworkRule | FabricRule | WaiverRule
 
 
 @dataclass(slots=True)

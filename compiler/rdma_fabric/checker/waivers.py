@@ -1,4 +1,4 @@
-"""Waivers: accepted findings stay in every report, marked; expired or unused ones are findings themselves."""
+"""Waivers: accepted findings stay in every report, marked; the rules on waivers judge each one afterwards."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from rdma_fabric.checker import registry
-from rdma_fabric.findings import Finding, Place, Severity, did_you_mean
+from rdma_fabric.checker.scopes import WaiverRule, WaiverView
+from rdma_fabric.findings import Finding, Place, did_you_mean
 from rdma_fabric.intent.models import Waiver
 from rdma_fabric.resolve import Resolved
-
-CODE_EXPIRED = "FAB090"
-CODE_UNUSED = "FAB091"
-CODE_UNKNOWN = "FAB092"
 
 
 def apply_waivers(findings: Iterable[Finding], resolved: Resolved, today: datetime.date) -> list[Finding]:
@@ -22,47 +19,36 @@ def apply_waivers(findings: Iterable[Finding], resolved: Resolved, today: dateti
     rest = list(findings)
     extra: list[Finding] = []
     for index, waiver in enumerate(resolved.intent.waivers):
-        position = resolved.where("waivers", index)
         found = registry.find(waiver.rule)
-        if found is None:
-            near = did_you_mean(waiver.rule, [rule.name for rule in registry.rules()])
-            help = f"did you mean {near}?" if near else "`fabric explain` lists the rules"
-            extra.append(
-                _own(
-                    CODE_UNKNOWN,
-                    "waiver-unknown-rule",
-                    Severity.ERROR,
-                    f"no rule {waiver.rule}",
-                    help,
-                    position,
-                )
-            )
-            continue
-        if waiver.until < today:
-            extra.append(
-                _own(
-                    CODE_EXPIRED,
-                    "waiver-expired",
-                    Severity.ERROR,
-                    f"the waiver of {waiver.rule} for {waiver.node or waiver.link} expired on {waiver.until}",
-                    "mend the cause and remove the waiver, or set a new date with a reason",
-                    position,
-                )
-            )
-            continue
-        rest, hits = _waive(rest, waiver, found.rule.code)
-        if not hits:
-            extra.append(
-                _own(
-                    CODE_UNUSED,
-                    "waiver-unused",
-                    Severity.NOTE,
-                    f"the waiver of {waiver.rule} for {waiver.node or waiver.link} covers nothing",
-                    "remove it when the cause is gone",
-                    position,
-                )
-            )
+        expired = waiver.until < today
+        covered = 0
+        if found and not expired:
+            rest, covered = _waive(rest, waiver, found.rule.code)
+        near = "" if found else did_you_mean(waiver.rule, [rule.name for rule in registry.rules()])
+        view = WaiverView(waiver, found is not None, near, expired, covered)
+        extra.extend(_judge(view, resolved, index))
     return [*rest, *extra]
+
+
+def _judge(view: WaiverView, resolved: Resolved, index: int) -> Iterator[Finding]:
+    for rule in registry.rules():
+        if not isinstance(rule, WaiverRule):
+            continue
+        for hit in rule.check(view):
+            yield Finding(
+                code=rule.code,
+                name=rule.name,
+                severity=hit.severity or rule.severity,
+                places=(),
+                setting=hit.setting,
+                found=hit.found,
+                wanted=hit.wanted,
+                peer="",
+                position=resolved.where("waivers", index),
+                help=hit.help,
+                message=hit.message,
+                reason=hit.reason,
+            )
 
 
 def _waive(findings: Iterable[Finding], waiver: Waiver, code: str) -> tuple[list[Finding], int]:
@@ -70,15 +56,15 @@ def _waive(findings: Iterable[Finding], waiver: Waiver, code: str) -> tuple[list
     hits = 0
     for one in findings:
         covered = [place for place in one.places if one.code == code and _covers(waiver, place)]
-        open_ = [place for place in one.places if place not in covered]
         if not covered or one.waived:
             rest.append(one)
             continue
         hits += 1
         text = f"until {waiver.until}: {waiver.reason}"
         rest.append(replace(one, places=tuple(covered), count=len(covered), waived=text))
+        open_ = tuple(place for place in one.places if place not in covered)
         if open_:
-            rest.append(replace(one, places=tuple(open_), count=len(open_)))
+            rest.append(replace(one, places=open_, count=len(open_)))
     return rest, hits
 
 
@@ -86,25 +72,9 @@ def _covers(waiver: Waiver, place: Place) -> bool:
     if waiver.link:
         ends = [end.strip() for end in waiver.link.split(" - ")]
         return f"{place.node} {place.port}" in ends
+    if not place.node:
+        return False
     return fnmatchcase(place.node, waiver.node) and (not waiver.port or fnmatchcase(place.port, waiver.port))
 
 
-def _own(code: str, name: str, severity: Severity, message: str, help: str, position: object) -> Finding:
-    return Finding(
-        code=code,
-        name=name,
-        severity=severity,
-        places=(),
-        setting="waiver",
-        found="",
-        wanted="",
-        peer="",
-        position=position,  # type: ignore[arg-type]
-        help=help,
-        message=message,
-    )
-
-
-def unused(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Waivers that cover nothing, for clean-up."""
-    return (one for one in findings if one.code == CODE_UNUSED)
+__all__ = ["apply_waivers"]

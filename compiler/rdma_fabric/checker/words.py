@@ -11,16 +11,16 @@ from rdma_fabric.inventory.ranges import collapse
 from rdma_fabric.settings import group_of
 
 if TYPE_CHECKING:
-    from rdma_fabric.checker.engine import _Raw
+    from rdma_fabric.checker.causes import Raw
     from rdma_fabric.checker.fabric import Judged
 
 SHOWN_PLACES = 6
 """Ports that a headline names before it counts the rest."""
 
 
-def grouped(raw: Iterable[_Raw], judged: Judged) -> list[Finding]:
+def grouped(raw: Iterable[Raw], judged: Judged) -> list[Finding]:
     """One finding per rule, setting, values and position; places in natural order."""
-    rows: dict[Any, list[_Raw]] = {}
+    rows: dict[Any, list[Raw]] = {}
     for one in raw:
         hit = one.hit
         key = (
@@ -31,25 +31,26 @@ def grouped(raw: Iterable[_Raw], judged: Judged) -> list[Finding]:
             hit.message,
             one.position,
             one.severity,
-            _kind(one, judged),
+            "cable" if one.cable else _kind(one, judged),
         )
         rows.setdefault(key, []).append(one)
     return [_finding(same) for same in rows.values()]
 
 
-def _kind(one: _Raw, judged: Judged) -> Any:
+def _kind(one: Raw, judged: Judged) -> Any:
     """Only places of one kind share a finding: hosts with hosts, switches with switches."""
     view = judged.views.get(one.place.node)
     return (view.is_host, view.hw.base) if view else None
 
 
-def _finding(rows: list[_Raw]) -> Finding:
+def _finding(rows: list[Raw]) -> Finding:
     rows = sorted(rows, key=lambda one: (natural(one.place.node), natural(one.place.port), one.place.network))
     places = tuple(dict.fromkeys(one.place for one in rows))
     first = rows[0]
     hit = first.hit
     peers = tuple(dict.fromkeys(one.peer for one in rows if one.peer))
-    values = {"where": places_text(places), "peer": peers[0] if peers else "its peer"}
+    others = tuple(dict.fromkeys(one.other for one in rows if one.other))
+    values = {"where": places_text(places), "peer": _and_more(others) or "its peer"}
     return Finding(
         code=first.rule.code,
         name=first.rule.name,
@@ -57,14 +58,19 @@ def _finding(rows: list[_Raw]) -> Finding:
         places=places,
         setting=title(hit.setting),
         found=hit.found,
-        wanted=hit.wanted,
-        peer=peers[0] + (f" (and {len(peers) - 1} more)" if len(peers) > 1 else "") if peers else "",
+        wanted=_fill(hit.wanted, values),
+        peer=_and_more(peers),
         position=first.position,
         help=_fill(hit.help, values),
         message=_fill(hit.message, values),
         reason=hit.reason,
         count=len(places),
     )
+
+
+def _and_more(texts: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    return f"{texts[0]} (and {len(texts) - 1} more)" if len(texts) > 1 else "".join(texts)
 
 
 def _fill(text: str, values: dict[str, str]) -> str:

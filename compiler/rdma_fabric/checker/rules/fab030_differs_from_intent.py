@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from rdma_fabric.checker.scopes import Hit, PortRule, PortView
 from rdma_fabric.findings import Severity
 from rdma_fabric.settings import group_of
-from rdma_fabric.state import differences
+from rdma_fabric.state import Difference, differences
 
 
 def _check(port: PortView) -> Iterator[Hit]:
@@ -32,7 +32,7 @@ def _check(port: PortView) -> Iterator[Hit]:
     told: set[str] = set()
     for one in differences(port.wanted, port.state, "s"):
         group = group_of(one.path.removeprefix("s."))
-        if one.unknown or group.key in told:
+        if one.unknown or group.key in told or _same_dscp(one):
             continue
         told.add(group.key)
         yield Hit(
@@ -41,8 +41,15 @@ def _check(port: PortView) -> Iterator[Hit]:
             wanted=group.show(port.wanted),
             message=f"{{where}}: {group.title} differs from the intent",
             help="run `fabric apply` for this node, or change the intent if the device is right",
-            severity=None if port.node_state == "active" else Severity.NOTE,
         )
+
+
+def _same_dscp(one: Difference) -> bool:
+    """A ToS byte is a DSCP and two ECN bits, which the NIC sets itself: 104 and 106 are both DSCP 26."""
+    if not one.path.endswith(("rdma_cm_tos", "traffic_class")):
+        return False
+    wanted, found = one.wanted, one.found
+    return isinstance(wanted, int) and isinstance(found, int) and wanted >> 2 == found >> 2
 
 
 RULE = PortRule("FAB030", "differs-from-intent", Severity.ERROR, "0.1", "observed", _check)

@@ -1,0 +1,45 @@
+"""One end of a cable trusts DSCP, the other does not.
+
+What it checks
+    Whether a packet's DSCP decides its priority, on both ends of every cable. `both` counts as trusting
+    DSCP.
+
+Why it breaks RDMA
+    RoCEv2 carries its class in the DSCP. A port that looks at 802.1p instead, or at nothing, puts every
+    packet from that cable into its default priority: best effort, dropped under load.
+    Source: SONiC QoS design (DSCP_TO_TC_MAP per port); Cumulus guide (layer 2 trust is the default).
+
+Wrong
+    overrides:
+      - {where: "role=spine", set: {trust: pcp}}
+
+Right
+    trust: dscp
+
+When to waive it
+    For a cable on which all packets carry a VLAN tag and the other end maps 802.1p to the same classes.
+"""
+
+from collections.abc import Iterator
+
+from rdma_fabric.checker.rules._common import dscp_trusted
+from rdma_fabric.checker.scopes import Hit, LinkFacts, LinkRule, PortView
+from rdma_fabric.findings import Severity
+from rdma_fabric.settings import group_of
+
+
+def _check(a: PortView, b: PortView, facts: LinkFacts) -> Iterator[Hit]:
+    if dscp_trusted(a.state.qos) == dscp_trusted(b.state.qos):
+        return
+    show = group_of("qos.trust").show
+    yield Hit(
+        setting="qos.trust",
+        found=show(a.state),
+        wanted=show(b.state),
+        message="{where}: the ends of the cable trust different things",
+        help="give both ends the same trust",
+        rank=20,
+    )
+
+
+RULE = LinkRule("FAB026", "trust-differs", Severity.ERROR, "0.1", "qos", _check)
