@@ -807,7 +807,7 @@ def test_steps_of_a_session() -> None:
     change = PLATFORM.change(seen_config(BLANK, hw), realized(roce(), hw, ONE), hw)
     (lock,) = change.lock
     assert isinstance(lock, Send)
-    assert lock.lines == ("show configuration sessions detail",)
+    assert lock.lines == ("show configuration sessions detail", QUESTIONS[5])
     fill, alone, diff = change.stage
     assert isinstance(fill, Send) and isinstance(alone, Send) and isinstance(diff, Send)
     assert fill.lines[0] == "configure session fabric-@RUN@"
@@ -825,16 +825,16 @@ def test_steps_of_a_session() -> None:
     assert change.expected == realized(roce(), hw, ONE)
 
     free = "  Name        State           User       Terminal    PID\n  -------- --------------- ---------- -------------- ---\n"
-    assert not re.search(lock.forbid, free + "  alice    completed\n  bob      pending\n", re.MULTILINE)
-    for taken in (
-        "  fabric-k3    pending\n",
-        "  alice    pendingCommitTimer\n",
-        "* fabric-k3 pendingCommitTimer",
-    ):
-        assert re.search(lock.forbid, free + taken, re.MULTILINE)
-    ours = "  fabric-r1    pending\n"
-    assert not re.search(alone.forbid, free + ours + "  bob  pending\n", re.MULTILINE)
-    assert re.search(alone.forbid, free + ours + "  fabric-k3    pending\n", re.MULTILINE)
+    timer_of_4_31 = '"alice": {"state": "pendingCommitTimer", "commitBy": 90000.5}'
+    timer_of_4_32 = '"sessions": {}, "commitTimerSessionName": "alice", "commitTimerExpireTime": 91000.0'
+    assert not re.search(lock.forbid, free + "  alice    completed\n  bob      pending\n")
+    assert not re.search(lock.forbid, free + '"commitTimerSessionName": ""')
+    for taken in ("  fabric-k3    pending\n", "* fabric-k3 pending", timer_of_4_31, timer_of_4_32):
+        assert re.search(lock.forbid, free + taken), taken
+    ours = "* fabric-r1    pending\n"
+    assert not re.search(alone.forbid, free + ours + "  bob  pending\n")
+    for taken in ("  fabric-k3    pending\n", timer_of_4_31, timer_of_4_32):
+        assert re.search(alone.forbid, free + ours + taken), taken
 
 
 @pytest.mark.parametrize(
@@ -851,14 +851,14 @@ def test_steps_of_a_session() -> None:
     ],
 )
 def test_refusals_are_seen(text: str) -> None:
-    assert re.search(PLATFORM.dialect.errors, f"\n{text}\n", re.MULTILINE)
+    assert re.search(PLATFORM.dialect.errors, f"\n{text}\n")
 
 
 @pytest.mark.parametrize(
     "text", ["", "Copy completed successfully.", "! a remark", "--- system:/running-config"]
 )
 def test_plain_output_is_no_refusal(text: str) -> None:
-    assert not re.search(PLATFORM.dialect.errors, text, re.MULTILINE)
+    assert not re.search(PLATFORM.dialect.errors, text)
 
 
 def test_disturbance_names_ports_and_node() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
@@ -57,6 +57,9 @@ class PortConfig:
     dcbx: str = "none"
     queues: Mapping[int, QueueConfig] = field(default_factory=dict)
     profile: str = ""
+    held: frozenset[str] = frozenset()
+    """What the profile sets and a line of the port cannot take away, as settings: "trust", "pfc-5", "share-3"
+    and "ecn-3" (queue numbers for the last two)."""
     commands: frozenset[str] = frozenset()
     """Words that open a queue block on this port: tx-queue, uc-tx-queue."""
     odd: tuple[str, ...] = ()
@@ -188,8 +191,22 @@ def _read_port(lines: tuple[Line, ...], profiles: Mapping[str, tuple[Line, ...]]
     )
     reader = _PortReader(profile=profile)
     reader.read(profiles.get(profile, ()), keep_defaults=True)
+    held = _held(reader.done())
     reader.read(lines, keep_defaults=not profile)
-    return reader.done()
+    return replace(reader.done(), held=held)
+
+
+def _held(profile: PortConfig) -> frozenset[str]:
+    """What a profile alone sets away from EOS's defaults."""
+    queues = profile.queues.items()
+    return frozenset(
+        [
+            *(["trust"] if profile.trust in ("cos", "port") else []),
+            *(f"pfc-{priority}" for priority in (profile.no_drop if profile.pfc else ())),
+            *(f"share-{number}" for number, queue in queues if not queue.strict),
+            *(f"ecn-{number}" for number, queue in queues if queue.ecn),
+        ]
+    )
 
 
 @dataclass

@@ -451,6 +451,7 @@ def _overrides(config: EosConfig, hw: Hardware) -> tuple[tuple[str, str], ...]:
         words += ["timer"] if block.timer else []
         words += ["action"] if block.action else []
         words += [] if block.watchdog else ["unwatched"]
+        words += [f"profile-{word}" for word in sorted(block.held)]
         if words:
             found.append((f"{OVERRIDE} {port.name}", " ".join(words)))
     return tuple(sorted(found))
@@ -468,7 +469,7 @@ def _notes(config: EosConfig, hw: Hardware) -> tuple[str, ...]:
             profiles[block.profile] = profiles.get(block.profile, 0) + 1
     notes += [
         f"service-profile {name} on {count} port{'s' * (count != 1)}: settings are read through it, lines"
-        " on the port are written beside it"
+        " on the port are written beside it and cannot take away what it sets"
         for name, count in sorted(profiles.items())
     ]
     return tuple(notes)

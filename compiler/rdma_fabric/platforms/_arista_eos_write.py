@@ -153,6 +153,21 @@ def _plain(port: PortHardware) -> PortHardware:
     return PortHardware("", port.kind)
 
 
+def held_by_profile(setting: str, wanted: object, queue: int, marks: frozenset[str]) -> bool:
+    """True where the wish is EOS's default and a service profile on the port sets something else.
+
+    A line of the port that says the default is the same as no line: the profile goes on.
+    """
+    name = setting.rpartition(".")[2]
+    if name == "trust":
+        return wanted == "dscp" and "profile-trust" in marks
+    if name in ("pfc_tx", "pfc_rx"):
+        return wanted is False and f"profile-pfc-{setting.split('.')[2]}" in marks
+    if name == "share":
+        return wanted == Share("strict") and f"profile-share-{queue}" in marks
+    return name == "ecn" and wanted is None and f"profile-ecn-{queue}" in marks
+
+
 # ---------------------------------------------------------------- everything
 
 
@@ -301,7 +316,7 @@ class _PortWriter:
         seen = self.before.ports.get(name, PortSettings())
         marks = self.before.overrides.get(name, frozenset())
         qos = wanted.qos
-        on, off = _priorities(wanted, seen, marks)
+        on, off = _priorities(wanted, seen, marks, changed)
         pfc = bool(changed & _names("pfc_tx", "pfc_rx"))
         timers = any(f"qos.watchdog.{field}" in changed for field, _ in _TIMER_WORDS)
         return PortLines(
@@ -310,7 +325,7 @@ class _PortWriter:
             dcbx=str(qos.dcbx) if "qos.dcbx" in changed else "",
             pause=("on" if qos.global_pause is True else "off") if "qos.global_pause" in changed else "",
             trust=_TRUST_WORDS.get(str(qos.trust), "") if "qos.trust" in changed else "",
-            pfc=_pfc_word(wanted, seen) if pfc else "",
+            pfc=_pfc_word(wanted, seen, off) if pfc else "",
             watchdog=_watchdog_word(wanted, marks, changed, pfc),
             no_drop=on if pfc else (),
             drop=off if pfc else (),
@@ -373,7 +388,7 @@ def _owned(state: ClassState) -> bool:
 
 
 def _priorities(
-    wanted: PortSettings, seen: PortSettings, marks: frozenset[str]
+    wanted: PortSettings, seen: PortSettings, marks: frozenset[str], changed: set[str]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(priorities to make no-drop, priorities to make drop) on this port.
 
@@ -382,21 +397,19 @@ def _priorities(
     """
     on, off = [], []
     for priority, state in enumerate(wanted.qos.classes):
+        asked = not changed.isdisjoint(f"qos.classes.{priority}.{name}" for name in ("pfc_tx", "pfc_rx"))
         now = _paused(seen.qos.classes[priority])
-        if _paused(state) and not now:
-            on.append(priority)
-        elif _owned(state) and not _paused(state) and (now or f"no-drop-{priority}" in marks):
+        if _paused(state):
+            on += [priority] if asked and not now else []
+        elif _owned(state) and ((asked and now) or f"no-drop-{priority}" in marks):
             off.append(priority)
     return tuple(on), tuple(off)
 
 
-def _pfc_word(wanted: PortSettings, seen: PortSettings) -> str:
+def _pfc_word(wanted: PortSettings, seen: PortSettings, off: tuple[int, ...]) -> str:
     """on or off for the port as a whole; "" where it stays as it is."""
-    left = any(
-        _paused(state) or (not _owned(state) and _paused(old))
-        for state, old in zip(wanted.qos.classes, seen.qos.classes, strict=True)
-    )
-    now = any(_paused(old) for old in seen.qos.classes)
+    now = {priority for priority, old in enumerate(seen.qos.classes) if _paused(old)}
+    left = now.difference(off) or any(_paused(state) for state in wanted.qos.classes)
     if left:
         return "" if now else "on"
     return "off"

@@ -11,14 +11,16 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from rdma_fabric.hardware import Hardware
-from rdma_fabric.platforms._arista_eos_read import QUESTIONS, parse_answers
+from rdma_fabric.platforms._arista_eos_read import QUESTIONS, SESSIONS, parse_answers
 from rdma_fabric.platforms._arista_eos_realize import GLOBALS, realize_node
 from rdma_fabric.platforms._arista_eos_write import (
     UNVERIFIED,
+    Before,
     EosLines,
     before_of,
     changed_lines,
     full_lines,
+    held_by_profile,
 )
 from rdma_fabric.platforms._contract import (
     Artifact,
@@ -32,7 +34,7 @@ from rdma_fabric.platforms._contract import (
     Traits,
 )
 from rdma_fabric.platforms._shared import split_path, split_unknown
-from rdma_fabric.state import Difference, NodeState, Observation, differences
+from rdma_fabric.state import Difference, NodeState, Observation, PortSettings, differences, value_or
 from rdma_fabric.templating import render_lines
 
 TEMPLATE: Final = "arista_eos/config.j2"
@@ -40,13 +42,16 @@ _SESSION: Final = "fabric-@RUN@"
 
 # A refusal is any line that starts with "% ", but for the answer to an abort of a session that is gone.
 _ERRORS: Final = (
-    r"^%(?! *(Cannot abort|.*[Ss]ession.*(not exist|not found|not pending|No such|unknown)))"
+    r"(?m)^%(?! *(Cannot abort|.*[Ss]ession.*(not exist|not found|not pending|No such|unknown)))"
     r"|^\s*Maximum number of pending sessions has been reached"
 )
 _LIST: Final = "show configuration sessions detail"
-# Somebody of us is at work, or anybody's commit waits for its confirmation: EOS allows one timer.
-_TAKEN: Final = r"^[ *]*(fabric-\S+\s+pending|\S+\s+pendingCommitTimer)"
-_TWO_OF_US: Final = r"(?s)fabric-\S+\s+pending.*fabric-\S+\s+pending"
+# Anybody's commit that waits for its confirmation: EOS allows one timer. The state says so up to 4.31, from
+# 4.32 the JSON names the session beside the list (napalm's driver reads both).
+_TIMED: Final = r'\bpendingCommitTimer|"commitTimerSessionName":\s*"[^"]'
+_TAKEN: Final = rf"(?m)^[ *]*fabric-\S+\s+pending|{_TIMED}"
+_TWO_OF_US: Final = rf"(?m)^[ *]*fabric-\S+\s+pending\b[\s\S]*^[ *]*fabric-\S+\s+pending\b|{_TIMED}"
+_LISTS: Final = (_LIST, SESSIONS)
 _ABORT: Final = Send((f"configure session {_SESSION} abort",))
 _SAVE: Final = Send(
     ("copy running-config startup-config",), expect="Copy completed successfully", timeout_s=120.0
@@ -99,8 +104,9 @@ class AristaEos:
 
     def change(self, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
         """The session that leads from `seen` to `wanted`; only a save when the live state is right."""
-        repair, blocked = _repairable(seen, wanted)
-        lines = _render(changed_lines(wanted, hw, before_of(seen.running, seen.facts), repair))
+        before = before_of(seen.running, seen.facts)
+        repair, blocked = _repairable(seen, wanted, before)
+        lines = _render(changed_lines(wanted, hw, before, repair))
         if lines:
             return _session(repair, blocked, lines, wanted)
         unsaved = _unsaved(seen, wanted)
@@ -127,18 +133,32 @@ def _bridged(seen: NodeState | None) -> frozenset[str]:
 
 
 def _repairable(
-    seen: Observation, wanted: NodeState
+    seen: Observation, wanted: NodeState, before: Before
 ) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-    """(what lines can repair, what they cannot: unread fields, and the MTU of a bridged port)."""
+    """(what lines can repair, what they cannot).
+
+    Lines cannot repair fields that were not read, the MTU of a bridged port, and what a foreign
+    service profile sets.
+    """
     repair, blocked = split_unknown(differences(wanted, seen.running))
     flat = _bridged(seen.running)
-    names = [port.name for port in wanted.ports]
+    ports = {port.name: port.settings for port in wanted.ports}
     stuck = []
     for item in repair:
-        port, setting = split_path(item.path, names)
-        if setting == "mtu.enforced" or (setting == "mtu.ip" and port in flat):
+        port, setting = split_path(item.path, ports)
+        marks = before.overrides.get(port, frozenset())
+        mode = setting == "mtu.enforced" or (setting == "mtu.ip" and port in flat)
+        if mode or (marks and held_by_profile(setting, item.wanted, _queue(ports[port], setting), marks)):
             stuck.append(item)
     return tuple(item for item in repair if item not in stuck), (*blocked, *stuck)
+
+
+def _queue(settings: PortSettings, setting: str) -> int:
+    """The queue number that a class's setting is about; -1 for other settings."""
+    match = re.match(r"qos\.classes\.(\d)", setting)
+    if match is None:
+        return -1
+    return value_or(settings.qos.classes[int(match[1])].queue, int(match[1]))
 
 
 def _unsaved(seen: Observation, wanted: NodeState) -> tuple[Difference, ...]:
@@ -170,10 +190,10 @@ def _session(
         differences=repair,
         blocked=blocked,
         lines=lines,
-        lock=(Send((_LIST,), forbid=_TAKEN),),
+        lock=(Send(_LISTS, forbid=_TAKEN),),
         stage=(
             Send((f"configure session {_SESSION}", *typed, "end")),
-            Send((_LIST,), forbid=_TWO_OF_US),
+            Send(_LISTS, forbid=_TWO_OF_US),
             Send((f"show session-config named {_SESSION} diffs",), keep="diff"),
         ),
         commit=(Send((f"configure session {_SESSION} commit timer @TIMER_HMS@",)),),
