@@ -146,8 +146,11 @@ class _LeanMixin(_Base):
 
     def cleaned(self, text: str) -> str:
         """Text without escape sequences, carriage returns, and what backspaces erased."""
-        text = _CSI.sub("", self.strip_ansi_escape_codes(text))
-        text = _LINE_ENDS.sub("\n", text)
+        if "\x1b" in text:
+            text = _CSI.sub("", self.strip_ansi_escape_codes(text))
+        text = text.replace("\r\n", "\n")
+        if "\r" in text:
+            text = _LINE_ENDS.sub("\n", text)
         while "\x08" in text:
             shorter = _ERASED.sub("", text)
             if shorter == text:

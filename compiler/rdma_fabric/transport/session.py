@@ -404,14 +404,14 @@ class CliSession(_Connected):
                 raw += self._device.receive(deadline)
             except TransportError as error:
                 text = self._device.cleaned(raw)
-                if error.kind == "timeout" and self._ending.search(text) and "\n" in text:
+                if error.kind == "timeout" and self._end(text) and "\n" in text:
                     return text, None  # the device echoes in its own way
                 self.close()  # what comes later would be taken for the answer to the next line
                 words = f"no end of {_short(line)} within {timeout_s:g} s"
                 words = words if error.kind == "timeout" else f"{error.text} during {_short(line)}"
                 raise self._error(error.kind, words) from error
             tail = self._device.cleaned(raw[-_TAIL:])
-            if not (self._ending.search(tail) or (questions and _QUESTION.search(tail))):
+            if not self._ends(tail, questions):
                 continue
             text = self._device.cleaned(raw)
             match = echo.search(text)
@@ -419,22 +419,27 @@ class CliSession(_Connected):
                 return text, match
 
     def _ends(self, text: str, questions: bool) -> bool:
-        return bool(self._ending.search(text) or (questions and _QUESTION.search(text)))
+        return bool(self._end(text) or (questions and _QUESTION.search(text[-_TAIL:])))
+
+    def _end(self, text: str) -> tuple[str, re.Match[str]] | None:
+        """The text before its final prompt, and the prompt; only the end is searched."""
+        tail = text[-_TAIL:]
+        found = self._ending.search(tail)
+        return (text[: len(text) - len(tail) + found.start()], found) if found else None
 
     def _unprompted(self, text: str) -> tuple[str, bool]:
         """The text without its final prompt, which becomes the prompt of now; True for a question."""
-        found = self._ending.search(text)
-        if found is None:
+        end = self._end(text)
+        if end is None:
             return text, True
+        before, found = end
         self.prompt, self._ended = found["prompt"], found[0]
-        return text[: found.start()], False
+        return before, False
 
     def _without_prompts(self, text: str) -> str:
         """What came before an echo, without the prompts themselves."""
-        found = self._ending.search(text)
-        while found is not None and text:
-            text = text[: found.start()]
-            found = self._ending.search(text)
+        while text and (end := self._end(text)):
+            text = end[0]
         return text
 
     def _once(self, text: str, echo: re.Pattern[str]) -> str:
@@ -461,10 +466,10 @@ class CliSession(_Connected):
             except TransportError as error:
                 raise self._error(error.kind, f"{error.text} after Enter") from error
             text = self._device.cleaned(raw)
-            if not self._ending.search(text):
+            if not self._end(text):
                 continue
             rest, _ = self._unprompted(text)
-            if not rest.strip() or self._ending.search(rest):
+            if not rest.strip() or self._end(rest):
                 self._late = self._without_prompts(rest)
                 return
 
@@ -492,7 +497,7 @@ class CliSession(_Connected):
             text = self._device.cleaned(raw)
             if _SECRET.search(text):
                 raise self._error("auth", f"the password of {word} was refused")
-            if self._ending.search(text):
+            if self._end(text):
                 self._unprompted(text)
                 return
 
