@@ -741,6 +741,13 @@ CHANGES: list[tuple[str, str, PortSettings, str, tuple[str, ...]]] = [
         (),
     ),
     (
+        "round robin without a share",
+        at_intent(),
+        with_class(roce(), 3, share=Share("dwrr", 0)),
+        "interface Ethernet1/1\n   uc-tx-queue 3\n      no bandwidth percent\n",
+        (),
+    ),
+    (
         "other thresholds",
         at_intent(),
         with_class(roce(), 3, ecn=Ecn(Amount(65536), Amount(1_000_000), 20.0)),
