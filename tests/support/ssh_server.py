@@ -95,7 +95,12 @@ async def run_with_sh(process: Process) -> None:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, errors = await started.communicate(await process.stdin.read())
+    try:
+        out, errors = await started.communicate(await process.stdin.read())
+    except asyncio.CancelledError:
+        started.kill()
+        await started.wait()
+        raise
     process.stdout.write(out)
     process.stderr.write(errors)
     if (started.returncode or 0) < 0:
@@ -169,6 +174,14 @@ class Server:
         )
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._listening.close)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
+        self._loop.close()
+
+    async def _end(self) -> None:
+        self._listening.close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
