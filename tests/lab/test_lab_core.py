@@ -109,6 +109,9 @@ class _Sandbox:
     def stop(self) -> None:
         return
 
+    def erase(self) -> None:
+        return
+
     def argv(self, command: str | None) -> list[str]:
         return ["/bin/sh", "-i"] if command is None else ["/bin/sh", "-c", command]
 

@@ -33,7 +33,10 @@ class Host(Protocol):
         """Make the sandbox; OSError or RuntimeError when this machine cannot."""
 
     def stop(self) -> None:
-        """End every process in it and take it away."""
+        """Take its power away; its files stay."""
+
+    def erase(self) -> None:
+        """Forget the files of a stopped sandbox."""
 
     def argv(self, command: str | None) -> list[str]:
         """What to run for a login shell (None) or for one command, as the host's root."""

@@ -146,7 +146,12 @@ def up(
         raise LabError("two nodes of the lab have the same name")
     if not keep:
         (state / KEPT).unlink(missing_ok=True)
-    request = {"state": str(state), "password": password, "nodes": [node.to_json() for node in nodes]}
+    request = {
+        "state": str(state),
+        "password": password,
+        "keep": keep,
+        "nodes": [node.to_json() for node in nodes],
+    }
     with (state / LOG).open("ab") as log:
         server = subprocess.Popen(
             [sys.executable, "-m", "rdma_fabric.lab.server"],

@@ -46,8 +46,9 @@ _TICK_SECONDS = 0.5
 class Lab:
     """All nodes, their listeners, and what the control socket can ask for."""
 
-    def __init__(self, state: Path, plans: list[LabNode], password: str | None) -> None:
+    def __init__(self, state: Path, plans: list[LabNode], password: str | None, keep: bool = False) -> None:
         self._state, self._plans, self._password = state, plans, password
+        self._kept = keep
         self._born = time.monotonic()
         self._client_key = asyncssh.generate_private_key("ssh-ed25519", "fabric lab")
         self._nodes: dict[str, Node] = {}
@@ -107,6 +108,8 @@ class Lab:
         """Start one sandbox; returns why it cannot be, or nothing."""
         try:
             node.host = make_host(node.plan, self._state / "hosts" / node.name)
+            if not self._kept:
+                node.host.erase()
             node.host.start()
         except (OSError, RuntimeError) as error:
             return f"no sandbox: {error}"
@@ -267,6 +270,7 @@ class Lab:
 
     def stop(self, keep: bool) -> bool:
         """Keep the devices' state if asked, then end the server."""
+        self._kept = keep
         if keep:
             self._keep()
         self.stopped.set()
@@ -355,9 +359,15 @@ class Lab:
         await asyncio.sleep(0)
         hosts = [node.host for node in self._nodes.values() if node.host is not None]
         with ThreadPoolExecutor(4) as pool:
-            for stopping in [pool.submit(host.stop) for host in hosts]:
+            for stopping in [pool.submit(self._stop_host, host) for host in hosts]:
                 with suppress(OSError, RuntimeError):
                     stopping.result()
+
+    def _stop_host(self, host: Host) -> None:
+        """Take a sandbox away, and its files unless they are to be kept."""
+        host.stop()
+        if not self._kept:
+            host.erase()
 
 
 def make_host(plan: LabNode, folder: Path) -> Host:
@@ -396,8 +406,7 @@ def _lock(state: Path) -> int:
     return handle
 
 
-async def _serve(state: Path, plans: list[LabNode], password: str | None, ready: Callable[[], None]) -> None:
-    lab = Lab(state, plans, password)
+async def _serve(lab: Lab, state: Path, ready: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, lab.stop, False)
@@ -434,7 +443,8 @@ def main() -> None:
     try:
         _lock(state)
         plans = [LabNode.from_json(node) for node in request["nodes"]]
-        asyncio.run(_serve(state, plans, request["password"], lambda: say(ready=True)))
+        lab = Lab(state, plans, request["password"], request["keep"])
+        asyncio.run(_serve(lab, state, lambda: say(ready=True)))
     except (LabError, OSError) as error:
         _LOG.error("the lab stops: %s", error)
         if not answer.closed:

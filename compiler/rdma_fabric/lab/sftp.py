@@ -9,7 +9,14 @@ from dataclasses import dataclass
 
 import asyncssh
 from asyncssh import SFTPAttrs, SFTPName
-from asyncssh.constants import FXF_APPEND, FXF_CREAT, FXF_EXCL, FXF_TRUNC
+from asyncssh.constants import (
+    FILEXFER_TYPE_DIRECTORY,
+    FILEXFER_TYPE_REGULAR,
+    FXF_APPEND,
+    FXF_CREAT,
+    FXF_EXCL,
+    FXF_TRUNC,
+)
 
 from rdma_fabric.lab.simulators._contract import Device
 
@@ -69,9 +76,10 @@ class DeviceFiles(asyncssh.SFTPServer):
         """Size and kind of a file or folder."""
         name = self._name(path)
         if name in self._files:
-            return SFTPAttrs(size=len(self._files[name]), permissions=stat.S_IFREG | 0o644)
+            size = len(self._files[name])
+            return SFTPAttrs(type=FILEXFER_TYPE_REGULAR, size=size, permissions=stat.S_IFREG | 0o644)
         if name in self._folders():
-            return SFTPAttrs(size=4096, permissions=stat.S_IFDIR | 0o755)
+            return SFTPAttrs(type=FILEXFER_TYPE_DIRECTORY, size=4096, permissions=stat.S_IFDIR | 0o755)
         raise asyncssh.SFTPNoSuchFile(f"{name}: no such file")
 
     def lstat(self, path: bytes) -> SFTPAttrs:
@@ -146,6 +154,10 @@ class DeviceFiles(asyncssh.SFTPServer):
     def realpath(self, path: bytes) -> bytes:
         """The absolute path."""
         return self._name(path).encode()
+
+    def exit(self) -> None:
+        """The client is done: OpenSSH's scp wants an exit status."""
+        self.channel.exit(0)
 
     def _name(self, path: bytes) -> str:
         name = posixpath.normpath(posixpath.join(self._home, path.decode()))
