@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rdma_fabric import platforms
 from rdma_fabric.observe import read
 from rdma_fabric.plan.changes import Plan, Target
-from rdma_fabric.platforms._contract import RUN, TIMER_HMS, TIMER_S, Step
+from rdma_fabric.platforms._contract import RUN, TIMER_HMS, TIMER_S, Send, Step
 from rdma_fabric.push.cli import StepsResult, run_steps
 from rdma_fabric.push.reach import Job, Outcome
 from rdma_fabric.state import NodeState, Observation, differences
@@ -28,6 +28,8 @@ from rdma_fabric.transport.targets import Target as Address
 if TYPE_CHECKING:
     from rdma_fabric.push.files import FilePusher
 
+DIFF = "diff"
+"""Name under which a platform's last stage step keeps the device's own diff."""
 SOAK_S = 10.0
 """Longest time for which a read-back is repeated before the node counts as not as wanted; seconds."""
 PAUSE_S = 0.5
@@ -66,12 +68,47 @@ class NodeReach:
             return Outcome(False, "changed since it was read; plan again", "changed")
         change = job.change
         kept: dict[str, str] = {}
-        for where, steps in (("lock", change.lock), ("stage", change.stage), ("commit", change.commit)):
+        for where, steps in (("lock", change.lock), ("stage", change.stage)):
             result = self._steps(session, job, steps, words)
             kept |= result.kept
             if not result.ok:
                 return self._stopped(session, job, where, result, words)
+        moved = self._moved(session, job, kept, words)
+        if moved is not None:
+            return moved
+        result = self._steps(session, job, change.commit, words)
+        kept |= result.kept
+        if not result.ok:
+            return self._stopped(session, job, "commit", result, words)
         return replace(self._read_back(session, job), kept=kept)
+
+    def _moved(
+        self, session: Session, job: Job, kept: dict[str, str], words: Mapping[str, str]
+    ) -> Outcome | None:
+        """A candidate may be a snapshot: when somebody changed the device since, it is staged anew, once.
+
+        The device's own diff right before the commit must be the one from staging; else the commit would
+        take the other change back.
+        """
+        again = tuple(one for one in job.change.stage if isinstance(one, Send) and one.keep == DIFF)
+        if not again:
+            return None
+        for attempt in (1, 2):
+            looked = self._steps(session, job, again, words)
+            if not looked.ok:
+                return self._stopped(session, job, "stage", looked, words)
+            if looked.kept.get(DIFF) == kept.get(DIFF):
+                return None
+            if attempt == 2:
+                break
+            for steps in (job.change.undo, job.change.stage):
+                result = self._steps(session, job, steps, words)
+                if not result.ok:
+                    return self._stopped(session, job, "stage", result, words)
+                kept |= result.kept
+        cleaned = self._steps(session, job, (*job.change.undo, *job.change.unlock), words)
+        text = "somebody else is changing this device right now; apply again later"
+        return Outcome(False, text, "changed", kept, clean=cleaned.ok)
 
     def _stopped(
         self, session: Session, job: Job, where: str, result: StepsResult, words: Mapping[str, str]
