@@ -24,6 +24,7 @@ from rdma_fabric.lab.breaks import Break, BreakError, parts
 from rdma_fabric.lab.fabric import LabError, LabNode
 from rdma_fabric.lab.simulators._contract import Clock, Device, DeviceFacts, PortFact, Reply, Result, Session
 from rdma_fabric.lab.terminal import Editor
+from tests.lab.hostlab import why_not
 
 PASSWORD = "hunter2-of-the-lab"
 
@@ -549,6 +550,31 @@ def test_up_and_down_of_a_process_of_its_own(tmp_path: Path) -> None:
         assert fabric.down(deep)
     assert fabric.status(deep) is None and not fabric.down(deep)
     assert not (info.state / fabric.KEY).exists()
+
+
+def test_a_mixed_lab_of_a_switch_and_a_sandboxed_host(tmp_path: Path) -> None:
+    if reason := why_not():
+        pytest.skip(reason)
+    switch = LabNode(
+        DeviceFacts("leaf01", "arista_eos", ports=(PortFact("Ethernet1/1", 400, peer_node="gpu01"),))
+    )
+    host = LabNode(DeviceFacts("gpu01", "linux", ports=(PortFact("eth0", 400),)), "host")
+    info = fabric.up(tmp_path, [switch, host])
+    try:
+        assert not info.skipped
+        assert "hostname leaf01" in fabric.running(tmp_path, "leaf01")
+        assert (
+            fabric.somebody(tmp_path, "gpu01", ["hostname", "cat /sys/class/net/eth0/mtu"]) == "gpu01\n1500\n"
+        )
+        fabric.somebody(tmp_path, "gpu01", ["ip link set eth0 mtu 4200", "echo kept > /etc/note"])
+        fabric.reboot(tmp_path, "gpu01")
+        lines = ["cat /etc/note", "cat /sys/class/net/eth0/mtu"]
+        assert fabric.somebody(tmp_path, "gpu01", lines) == "kept\n1500\n"
+        fabric.down(tmp_path)
+        fabric.up(tmp_path, [switch, host])
+        assert "No such file" in fabric.somebody(tmp_path, "gpu01", ["cat /etc/note"])
+    finally:
+        fabric.down(tmp_path)
 
 
 def test_down_ends_a_server_that_does_not_answer(tmp_path: Path) -> None:
