@@ -10,15 +10,17 @@ from rdma_fabric.cli import common
 
 if TYPE_CHECKING:
     from rdma_fabric.checker import Report
+    from rdma_fabric.findings import Finding
     from rdma_fabric.resolve import Resolved
     from rdma_fabric.state import Observation
     from rdma_fabric.views.output import Output
+    from rdma_fabric.views.verdict import Verdict
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `fabric check`."""
     common.folder_options(parser)
-    common.format_option(parser)
+    common.format_option(parser, *common.REPORTS)
     common.limit_option(parser)
     common.set_options(parser)
     common.device_options(parser)
@@ -38,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     names = common.scope(resolved, options.limit)
     observations, unread = _observed(options, resolved, names, out)
     report = check(build(resolved, observations))
-    _show(report, len(resolved.plans), options, out, set(names) if options.limit else None)
+    _show(report, resolved, options, out, set(names) if options.limit else None)
     return verdict(report, options.strict, names if options.limit else None) or (1 if unread else 0)
 
 
@@ -105,29 +107,57 @@ def verdict(report: Report, strict: bool, names: tuple[str, ...] | None = None) 
 
 
 def _show(
-    report: Report, nodes: int, options: argparse.Namespace, out: Output, only: set[str] | None
+    report: Report, resolved: Resolved, options: argparse.Namespace, out: Output, only: set[str] | None
 ) -> None:
-    from rdma_fabric.findings import Severity
-    from rdma_fabric.inventory.ranges import collapse
-    from rdma_fabric.views.findings_json import report_json
-    from rdma_fabric.views.findings_text import findings_text, summary
-
-    found = [
+    found = tuple(
         one
         for one in report.findings
         if only is None or not any(p.node for p in one.places) or any(p.node in only for p in one.places)
-    ]
-    if options.format == "json":
+    )
+    if options.format in common.REPORTS:
+        out.data(common.report(options.format, _verdict(report, resolved, found, options)))
+    elif options.format == "json":
+        from rdma_fabric.views.findings_json import report_json
+
         out.data(
             report_json(
                 found,
                 rejected=report.rejected,
                 affected=report.affected,
                 not_judged=report.not_judged,
-                nodes=nodes,
+                nodes=len(resolved.plans),
             )
         )
-        return
+    else:
+        _text(report, len(resolved.plans), found, out)
+
+
+def _verdict(
+    report: Report, resolved: Resolved, found: tuple[Finding, ...], options: argparse.Namespace
+) -> Verdict:
+    from rdma_fabric.checker import registry
+    from rdma_fabric.inventory.ranges import collapse
+    from rdma_fabric.views.verdict import Verdict
+
+    return Verdict(
+        found,
+        common.source(common.directory(options)),
+        fabric=resolved.intent.name,
+        nodes=len(resolved.plans),
+        rejected=report.rejected,
+        rejected_short=collapse(report.rejected),
+        affected=report.affected,
+        not_judged=report.not_judged,
+        rules=registry.documented(),
+        strict=options.strict,
+    )
+
+
+def _text(report: Report, nodes: int, found: tuple[Finding, ...], out: Output) -> None:
+    from rdma_fabric.findings import Severity
+    from rdma_fabric.inventory.ranges import collapse
+    from rdma_fabric.views.findings_text import findings_text, summary
+
     shown = [one for one in found if out.verbose or one.severity > Severity.NOTE or one.waived]
     if shown:
         out.data(findings_text(shown, out) + "\n")

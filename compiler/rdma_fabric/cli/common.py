@@ -14,8 +14,11 @@ from rdma_fabric.findings import Finding, InputError
 if TYPE_CHECKING:
     from rdma_fabric.resolve import Resolved, WhatIf
     from rdma_fabric.views.output import Output
+    from rdma_fabric.views.verdict import Source, Verdict
 
 FORMATS = ("text", "json")
+REPORTS = ("sarif", "junit", "markdown")
+"""Further formats of a verdict, for other programs."""
 
 
 def folder_options(parser: argparse.ArgumentParser) -> None:
@@ -130,6 +133,31 @@ def scope(resolved: Resolved, text: str) -> tuple[str, ...]:
     return names
 
 
+def source(folder: Path) -> Source:
+    """The git work tree around the fabric's folder (a folder or file `.git` marks it), else the folder."""
+    from rdma_fabric.views.verdict import Source
+
+    here = Path(os.path.realpath(folder))
+    root = next((one for one in (here, *here.parents) if os.path.lexists(one / ".git")), here)
+    below = here.relative_to(root).as_posix()
+    return Source(root, "" if below == "." else below)
+
+
+def report(format: str, verdict: Verdict) -> str:
+    """The verdict in one of REPORTS."""
+    if format == "sarif":
+        from rdma_fabric.views.sarif import report_sarif
+
+        return report_sarif(verdict)
+    if format == "junit":
+        from rdma_fabric.views.junit import report_junit
+
+        return report_junit(verdict)
+    from rdma_fabric.views.markdown import report_markdown
+
+    return report_markdown(verdict)
+
+
 def guarded(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     """Runs a command; trouble becomes a message and exit code 2, Ctrl-C 130, never a traceback."""
     try:
@@ -143,7 +171,7 @@ def guarded(run: Callable[[argparse.Namespace], int], options: argparse.Namespac
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (LookupError, OSError, ValueError, RuntimeError) as error:
+    except Exception as error:
         if os.environ.get("FABRIC_DEBUG"):
             raise
         sys.stderr.write(f"fabric: {type(error).__name__}: {error}\n")
@@ -156,7 +184,12 @@ def _tell(error: InputError, options: argparse.Namespace) -> None:
     from rdma_fabric.views.findings_text import findings_text
 
     out = output(options)
-    if getattr(options, "format", "text") == "json":
+    format = getattr(options, "format", "text")
+    if format == "json":
         out.data(report_json(error.findings))
+    elif format in REPORTS:
+        from rdma_fabric.views.verdict import Verdict
+
+        out.data(report(format, Verdict(error.findings, source(directory(options)), loaded=False)))
     else:
         out.complain(findings_text(error.findings, out))
