@@ -13,7 +13,7 @@ it should be. A file at one of our paths without the mark is somebody else's: th
 """
 
 # Hosts have pythons as old as 3.6, so newer idioms stay out.
-# ruff: noqa: PTH, UP, RUF005, D102, D103
+# ruff: noqa: D102, D103, PTH103, PTH104, PTH108, PTH110, PTH112, PTH114, PTH116, PTH117, PTH118, PTH120, PTH123, PTH211, RUF005, UP031
 
 import argparse
 import base64
@@ -37,7 +37,7 @@ BOOT_UNIT = "/etc/systemd/system/fabric-recover.service"
 BOOT_LINK = "/etc/systemd/system/sysinit.target.wants/fabric-recover.service"
 OUTPUT_LIMIT = 2000
 
-BOOT_UNIT_TEXT = """# managed by fabric: a reboot in the middle of a change brings the files back as they were before it
+BOOT_UNIT_TEXT = """# managed by fabric: after a reboot amid a change, files come back as before it
 [Unit]
 Description=Take back an unconfirmed change of fabric
 DefaultDependencies=no
@@ -313,10 +313,14 @@ class Host:
             raise Refused("the bundle brings no program for its dead-man")
         if self.files.foreign(HERE):
             raise Refused("%s is not ours" % HERE)
+        paths = set()
         for step in bundle["steps"]:
             if "put" not in step:
                 continue
             path, text = step["put"]["path"], step["put"]["text"]
+            if path in paths:
+                raise Refused("the bundle writes %s twice" % path)
+            paths.add(path)
             if self.files.foreign(path):
                 raise Refused("%s is not ours (no %r in its first lines)" % (path, MARK))
             if text is not None and not any(MARK in line for line in text.split("\n")[:2]):
@@ -346,7 +350,7 @@ class Host:
                 elif self.call(step["call"], undo):
                     done.append("call " + " ".join(step["call"]["argv"]))
         except OSError as error:
-            raise Failed(done[-1] if done else "write files", 1, "", str(error))
+            raise Failed(done[-1] if done else "write files", 1, "", str(error)) from error
         finally:
             for aside in asides.values():
                 os.unlink(aside)

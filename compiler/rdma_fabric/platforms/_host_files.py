@@ -25,7 +25,6 @@ MARK: Final = "managed by fabric"
 QOS_PROGRAM: Final = "/usr/local/sbin/fabric-qos"
 QOS_UNIT: Final = "/etc/systemd/system/fabric-qos@.service"
 QOS_FOLDER: Final = "/etc/fabric/qos"
-LIBRARY_FOLDER: Final = "/usr/local/lib/fabric"
 
 NETDEV_BOUND: Final[Mapping[int, int]] = {4096: 4192, 2048: 2144, 1024: 1120, 512: 608, 256: 352}
 """RDMA MTU -> least netdev MTU: the kernel's iboe_get_mtu takes 96 bytes off (Linux 6.1
@@ -33,9 +32,6 @@ include/rdma/ib_addr.h), which also covers rxe's own 80 (measured, reference sof
 
 DIALECT: Final = Dialect(driver="linux", errors="", status=True)
 """A POSIX shell; exit codes tell, no text is an error by itself."""
-
-NOT_RUNNING_SYSTEMD: Final = ("test", "!", "-d", "/run/systemd/system")
-"""Exits 0 where systemd is not the first process, as in a container: there is nothing to reload."""
 
 
 # ---------------------------------------------------------------- questions
@@ -137,12 +133,14 @@ def call(line: str, unless: tuple[str, ...] = (), timeout_s: float = 60.0) -> Ca
     return Call(tuple(shlex.split(line)), unless=unless, timeout_s=timeout_s)
 
 
-def file_lines(step: Put) -> tuple[str, ...]:
-    """What a file means, for people: its path and its lines without comments."""
+def file_lines(step: Put, names: Iterable[str] = ()) -> tuple[str, ...]:
+    """A data file for people: its path with every line, or with those that hold one of the names."""
     if step.text is None:
         return (f"rm {step.path}",)
     rows = [row.strip() for row in step.text.splitlines() if row.strip() and not row.strip().startswith("#")]
-    return tuple(f"{step.path}: {row}" for row in rows)
+    words = "|".join(map(re.escape, names))
+    wanted = re.compile(rf"(?<![\w.])(?:{words})(?![\w.])" if words else "")
+    return tuple(f"{step.path}: {row}" for row in rows if wanted.search(row))
 
 
 @cache
@@ -180,7 +178,8 @@ def disable(unit: str, port: str) -> Call:
     return Call(("systemctl", "disable", name), status=(0, 1), unless=absent)
 
 
-RELOAD_UNITS: Final = Call(("systemctl", "daemon-reload"), unless=NOT_RUNNING_SYSTEMD)
+RELOAD_UNITS: Final = Call(("systemctl", "daemon-reload"), status=(0, 1))
+"""Exit code 1: systemd is not the first process, as in a container, and there is nothing to reload."""
 
 
 # ---------------------------------------------------------------- states

@@ -33,13 +33,18 @@ ECT0: Final = 2
 mark instead of drop also where the NIC does not set ECT by itself. Comparisons ignore these bits."""
 
 
+NOT_LOADED: Final = "rdma_cm is not loaded"
+"""Said by our question: then the values are those of a module just loaded."""
+RDMA_CM_DEFAULTS: Final = {"CMA_TOS": "0", "CMA_MODE": "2"}
+"""Linux 6.1 cma_configfs.c, cma.c."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """For the shared script, unit and settings file."""
 
     program: str = host.QOS_PROGRAM
     folder: str = host.QOS_FOLDER
-    library: str = host.LIBRARY_FOLDER
     rows: tuple[tuple[str, str], ...] = ()
 
 
@@ -50,6 +55,7 @@ class Asked:
     words: str
     folder: str = host.QOS_FOLDER
     wants: str = "/etc/systemd/system/sys-subsystem-net-devices"
+    not_loaded: str = NOT_LOADED
 
     @classmethod
     def of(cls, ports: Iterable[PortHardware]) -> Asked:
@@ -72,6 +78,8 @@ def read_tos(text: str) -> Maybe[int]:
 def rdma_cm(tos: host.Section, mode: host.Section) -> dict[str, str]:
     """`cma_roce_tos` prints the number, `cma_roce_mode` the words "RoCE v2" or "IB/RoCE v1"."""
     found: dict[str, str] = {}
+    if tos.text.strip() == mode.text.strip() == NOT_LOADED:
+        return dict(RDMA_CM_DEFAULTS)
     if tos.ok and tos.text.strip().isdigit():
         found["CMA_TOS"] = tos.text.strip()
     word = {"RoCE v2": "2", "IB/RoCE v1": "1"}.get(mode.text.strip())
@@ -85,6 +93,11 @@ def stored(conf: host.Section, link: host.Section, defaults: Knobs) -> Knobs:
     if not (conf.ok and link.ok):
         return defaults
     return {**defaults, **host.File("", conf.text).pairs()}
+
+
+def in_file(conf: host.Section) -> str:
+    """The keys that a port's settings file holds, as a fact of the observation."""
+    return " ".join(host.File("", conf.text).pairs()) if conf.ok else ""
 
 
 def settings_file(port: str, rows: Mapping[str, str]) -> Put:
@@ -176,10 +189,12 @@ class PortsChange:
             puts.append(settings_file(name, rows))
             line, enable = host.enable("fabric-qos", name)
             apply = (host.QOS_PROGRAM, name)
-            check = (host.QOS_PROGRAM, "--check", name)
+            # With the settings themselves: at that time the file may still be the old one.
+            check = (host.QOS_PROGRAM, "--check", name, *(f"{key}={value}" for key, value in rows.items()))
             calls += [enable, Call(apply, unless=check, timeout_s=120.0)]
             now = {key: value for key, value in port.wanted.items() if key in port.live}
-            lines += [*host.file_lines(puts[-1]), line, *self.lines(port.port, now, seen)]
+            changed_keys = [key for key in rows if key in port.live | port.kept]
+            lines += [*host.file_lines(puts[-1], changed_keys), line, *self.lines(port.port, now, seen)]
             back = {key: seen[key] for key in now if seen.get(key, UNREAD) != UNREAD}
             if back:
                 head = [f"{key}={rows[key]}" for key in ("NIC", "RDMA") if key in rows]
@@ -206,12 +221,13 @@ class PortsChange:
     def _rows(self, name: str, port: _Port) -> dict[str, str]:
         """Wanted knobs; those that could not be judged stay as the file has them."""
         kept = self.seen.stored.port(name) if self.seen.stored else None
-        before = self.knobs(kept.settings, port.port) if kept is not None and port.stuck else {}
+        in_file = dict(self.seen.facts).get(f"conf {name}", "").split()
+        before = self.knobs(kept.settings, port.port) if kept is not None and in_file else {}
         rows = {}
         for key, value in port.wanted.items():
             if key not in port.stuck:
                 rows[key] = value
-            elif before.get(key, UNREAD) != UNREAD:
+            elif key in in_file and before.get(key, UNREAD) != UNREAD:
                 rows[key] = before[key]
         return rows
 

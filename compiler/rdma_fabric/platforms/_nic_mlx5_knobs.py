@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from rdma_fabric.hardware import PortHardware
-from rdma_fabric.platforms._host_qos import UNREAD, Knobs, read_tos, tos
+from rdma_fabric.platforms._host_qos import RDMA_CM_DEFAULTS, UNREAD, Knobs, read_tos, tos
 from rdma_fabric.state import (
     DSCPS,
     NOT_APPLICABLE,
@@ -66,8 +66,7 @@ DEFAULTS: Final[Knobs] = {
     "PFC": ",".join(["0"] * 8),
     "CABLE": "7",
     "PRIO2BUFFER": ",".join(["0"] * 8),
-    "CMA_TOS": "0",
-    "CMA_MODE": "2",
+    **RDMA_CM_DEFAULTS,
     "TCLASS": "-1",
 }
 """After a driver load (Linux 6.1 en_dcbnl.c mlx5e_ets_init, port_buffer.c, cma_configfs.c).

@@ -307,12 +307,14 @@ class _SystemChange:
             if item.path not in stuck and item.path.removeprefix("system.sysctl.") not in overridden
         )
         live = tuple(item for item in live if item.path not in stuck)
-        puts, foreign = self._files({item.path for item in (*live, *kept)})
+        changed = {item.path for item in (*live, *kept)}
+        puts, foreign = self._files(changed)
         blocked += foreign
         refused = {item.path for item in foreign}
         live = tuple(item for item in live if item.path not in refused)
         calls, lines, undo = self._calls(live)
-        rows = tuple(row for step in puts for row in host.file_lines(step))
+        names = [path.removeprefix("system.").partition(".")[2] for path in changed]
+        rows = tuple(row for step in puts for row in host.file_lines(step, names))
         return Change(
             differences=host.merged(live, (item for item in kept if item.path not in refused)),
             blocked=tuple(blocked),
@@ -509,7 +511,8 @@ class _MtuChange:
         steps = self._files(
             {_port(item) for item in (*live, *kept)}, {_port(item) for item in blocked}, plans
         )
-        rows = tuple(row for step in steps if isinstance(step, Put) for row in host.file_lines(step))
+        data = [step for step in steps if isinstance(step, Put) and step.path.startswith("/etc/")]
+        rows = tuple(row for step in data if "/system/" not in step.path for row in host.file_lines(step))
         set_mtu = tuple((_port(item), int(item.wanted)) for item in live)
         lines = render_lines("linux/commands.j2", Context(set_mtu=set_mtu))
         calls = tuple(host.call(line, _has_mtu(*row)) for line, row in zip(lines, set_mtu, strict=True))

@@ -31,6 +31,7 @@ from rdma_fabric.state import (
     PRIORITIES,
     UNKNOWN,
     UNMANAGED,
+    Absent,
     ClassState,
     Marking,
     NodeState,
@@ -43,8 +44,6 @@ from rdma_fabric.state import (
 from rdma_fabric.templating import render_lines
 
 _NIC: Final = "generic"
-_DEFAULTS: Final = {"CMA_TOS": "0", "CMA_MODE": "2"}
-"""Linux 6.1 cma_configfs.c, cma.c."""
 _NEW: Final = "Linux 6.1 cma.c: read when a connection is made"
 
 
@@ -96,12 +95,14 @@ class NicGeneric:
         facts: dict[str, str] = {}
         for port in host.ports_of(hw, _NIC):
             sections = {name: parts.get(f"{name} {port.name}", Section()) for name in _ASKED}
-            boot = qos_file.stored(sections["conf"], sections["wants"], _DEFAULTS)
+            boot = qos_file.stored(sections["conf"], sections["wants"], qos_file.RDMA_CM_DEFAULTS)
             now = qos_file.rdma_cm(sections["tos"], sections["mode"])
             live.append(PortState(port.name, port.kind, _settings(now)))
             kept.append(PortState(port.name, port.kind, _settings(boot)))
             if sections["rdma"].text.strip():
                 facts[f"rdma {port.name}"] = sections["rdma"].text.strip()
+            if keys := qos_file.in_file(sections["conf"]):
+                facts[f"conf {port.name}"] = keys
             if not sections["rdma"].asked:
                 notes.append(f"{port.name}: the answer about its NIC was not understood")
         state = NodeState(ports=tuple(live))
@@ -227,6 +228,18 @@ def _realize(wanted: PortSettings, port: PortHardware, faults: list[Fault]) -> P
             )
         )
     marking = wanted.marking
+    if not port.rdma and (_is_wish(marking.rdma_cm_tos) or _is_wish(marking.roce_v2)):
+        faults.append(
+            Fault(
+                Severity.NOTE,
+                port.name,
+                "marking.rdma_cm_tos",
+                "the RoCE class",
+                "",
+                "the inventory names no RDMA device for the port, so only its MTU is managed",
+                "add rdma: NAME to the port (`rdma link` shows it)",
+            )
+        )
     if isinstance(marking.traffic_class, int):
         faults.append(
             Fault(
@@ -238,14 +251,20 @@ def _realize(wanted: PortSettings, port: PortHardware, faults: list[Fault]) -> P
                 "only mlx5's vendor driver can force it: applications without RDMA-CM set their own",
             )
         )
-    return replace(wanted, qos=_dropped(wanted.qos), marking=_only_cm(marking))
+    return replace(wanted, qos=_dropped(wanted.qos), marking=_only_cm(marking, bool(port.rdma)))
 
 
-def _only_cm(wanted: Marking) -> Marking:
-    tos = wanted.rdma_cm_tos
+def _is_wish(value: object) -> bool:
+    """True for a value, which would have to be written."""
+    return not isinstance(value, Absent)
+
+
+def _only_cm(wanted: Marking, device: bool) -> Marking:
+    tos = wanted.rdma_cm_tos if device else _none(wanted.rdma_cm_tos)
     return replace(
         wanted,
         rdma_cm_tos=tos & 0xFC if isinstance(tos, int) else tos,
+        roce_v2=wanted.roce_v2 if device else _none(wanted.roce_v2),
         parameters=tuple((name, NOT_APPLICABLE) for name, _ in wanted.parameters),
         **{
             name: _none(getattr(wanted, name))

@@ -48,7 +48,7 @@ from rdma_fabric.state import (
 from rdma_fabric.templating import render_lines
 
 _NIC: Final = "mlx5"
-_LIBRARY: Final = f"{host.LIBRARY_FOLDER}/{_NIC}.sh"
+_LIBRARY: Final = f"{host.QOS_PROGRAM}-{_NIC}"
 _STALL_MS: Final = range(80, 8001)
 """Linux 6.1 en_ethtool.c mlx5e_set_pfc_prevention_tout; 0 turns it off."""
 _CABLE_M: Final = range(1, 1000)
@@ -237,6 +237,8 @@ def _facts(parts: Mapping[str, Section], port: PortHardware, stack: str) -> dict
         found[f"rdma {port.name}"] = device.text.strip()
     if firmware.ok:
         found[f"firmware {port.name}"] = firmware.text.strip()
+    if keys := qos_file.in_file(parts.get(f"conf {port.name}", Section())):
+        found[f"conf {port.name}"] = keys
     if not parts.get(f"qos {port.name}", Section()).asked:
         found[f"tool {port.name}"] = "dcb"
     return found

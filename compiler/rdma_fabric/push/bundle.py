@@ -25,7 +25,8 @@ def bundle(change: Change, run: str, timer_s: int, mode: Mode) -> dict[str, Any]
         return text.replace(RUN, run).replace(TIMER_S, str(timer_s)).replace(TIMER_HMS, clock)
 
     def steps(found: Iterable[Step]) -> list[dict[str, Any]]:
-        return [_step(step, fill) for step in found]
+        # Parts of one host share files and reloads: each is done once.
+        return [_step(step, fill) for step in dict.fromkeys(found)]
 
     return {
         "version": VERSION,
