@@ -35,6 +35,8 @@ KNOWN_HOSTS = "known_hosts"
 KEY = "id_ed25519"
 KEPT = "state.json"
 USER = "admin"
+"""Login on simulated switches; a sandboxed host is entered as its root."""
+HOST_USER = "root"
 
 
 class LabError(Exception):

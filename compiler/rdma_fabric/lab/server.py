@@ -84,7 +84,8 @@ class Lab:
             facts = plan.facts
             host, port = listener.getsockname()
             key_file = str(self._state / fabric.KEY)
-            endpoint = Endpoint(host, port, fabric.USER, key_file, facts.platform, plan.kind)
+            user = fabric.HOST_USER if plan.kind == "host" else fabric.USER
+            endpoint = Endpoint(host, port, user, key_file, facts.platform, plan.kind)
             key = asyncssh.generate_private_key("ssh-ed25519")
             self._nodes[facts.name] = Node(facts.name, plan, endpoint, key, self.clock, listener=listener)
         return [node for node in self._nodes.values() if node.plan.kind == "host"]

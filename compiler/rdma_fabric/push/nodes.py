@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rdma_fabric import platforms
 from rdma_fabric.observe import read
 from rdma_fabric.plan.changes import Plan, Target
 from rdma_fabric.platforms._contract import RUN, TIMER_HMS, TIMER_S, Send, Step
 from rdma_fabric.push.cli import StepsResult, run_steps
+from rdma_fabric.push.files import FilePusher, confirm_line, undo_line
 from rdma_fabric.push.reach import Job, Outcome
 from rdma_fabric.state import NodeState, Observation, differences
 from rdma_fabric.transport.credentials import Secrets, scrub
@@ -24,9 +24,6 @@ from rdma_fabric.transport.errors import Failure, TransportError
 from rdma_fabric.transport.fleet import on_each
 from rdma_fabric.transport.session import Session, open_session
 from rdma_fabric.transport.targets import Target as Address
-
-if TYPE_CHECKING:
-    from rdma_fabric.push.files import FilePusher
 
 DIFF = "diff"
 """Name under which a platform's last stage step keeps the device's own diff."""
@@ -143,6 +140,8 @@ class NodeReach:
         words = tokens(run, 0)
 
         def one(session: Session, job: Job) -> Outcome:
+            if job.channel == "files":
+                return self._line(session, job, confirm_line(run), "confirm")
             for where, steps in (
                 ("confirm", job.change.confirm),
                 ("save", job.change.save),
@@ -160,6 +159,8 @@ class NodeReach:
         words = tokens(run, 0)
 
         def one(session: Session, job: Job) -> Outcome:
+            if job.channel == "files":
+                return self._line(session, job, undo_line(run), "undo")
             result = self._steps(session, job, job.change.undo, words)
             if not result.ok:
                 return Outcome(False, f"{result.text} (at: {result.line})", "undo")
@@ -173,6 +174,8 @@ class NodeReach:
         words = tokens(run, 0)
 
         def one(session: Session, job: Job) -> Outcome:
+            if job.channel == "files":
+                return self._line(session, job, undo_line(run), "recover")
             result = self._steps(session, job, job.dialect.recover, words)
             return Outcome(result.ok, result.text, "" if result.ok else "recover")
 
@@ -221,6 +224,11 @@ class NodeReach:
     def _clean(self, text: str) -> str:
         return scrub(text, self.secrets)
 
+    def _line(self, session: Session, job: Job, line: str, where: str) -> Outcome:
+        """One shell line on a host."""
+        result = self._steps(session, job, (Send((line,)),), {})
+        return Outcome(result.ok, result.text, "" if result.ok else where)
+
     @staticmethod
     def _steps(session: Session, job: Job, steps: Sequence[Step], words: Mapping[str, str]) -> StepsResult:
         dialect = job.dialect
@@ -237,8 +245,6 @@ class NodeReach:
             time.sleep(PAUSE_S)
 
     def _pusher(self) -> FilePusher:
-        from rdma_fabric.push.files import FilePusher
-
         return FilePusher(self.addresses, self.secrets, self.state)
 
 
