@@ -55,6 +55,32 @@ def _host(node: Node) -> dict[str, Any]:
         "ports": {name: {key: value for key, value in one.items() if value} for name, one in ports.items()}
     }
     manager = options.get("mtu_manager", "")
-    if manager in ("netplan", "networkd", "networkmanager", "ifupdown"):
+    if manager in _SITE:
         found["manager"] = _MANAGERS.get(manager, manager)
+        found["seed"] = [_SITE[manager](name) for name in ports]
     return found
+
+
+def _netplan(port: str) -> tuple[str, str]:
+    text = f"network:\n  version: 2\n  ethernets:\n    {port}:\n      link-local: [ipv6]\n"
+    return f"/etc/netplan/60-{port}.yaml", text
+
+
+def _networkd(port: str) -> tuple[str, str]:
+    return (
+        f"/etc/systemd/network/20-{port}.network",
+        f"[Match]\nName={port}\n\n[Network]\nLinkLocalAddressing=ipv6\n",
+    )
+
+
+def _networkmanager(port: str) -> tuple[str, str]:
+    text = f"[connection]\nid={port}\ntype=ethernet\ninterface-name={port}\n\n[ipv4]\nmethod=disabled\n"
+    return f"/etc/NetworkManager/system-connections/{port}.nmconnection", text
+
+
+def _ifupdown(port: str) -> tuple[str, str]:
+    return f"/etc/network/interfaces.d/{port}", f"auto {port}\niface {port} inet manual\n"
+
+
+_SITE = {"netplan": _netplan, "networkd": _networkd, "networkmanager": _networkmanager, "ifupdown": _ifupdown}
+"""What the site itself has told the manager of the fabric ports: they are up, without an MTU."""

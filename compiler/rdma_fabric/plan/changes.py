@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from rdma_fabric import platforms
@@ -13,7 +13,7 @@ from rdma_fabric.plan.disturb import Budget, Harm
 from rdma_fabric.plan.waves import Direction, arrange, direction
 from rdma_fabric.platforms._contract import Change, Disturbance
 from rdma_fabric.settings import Deviation, deviations
-from rdma_fabric.state import NodeState, Observation
+from rdma_fabric.state import Difference, NodeState, Observation
 
 Status = Literal[
     "change", "unchanged", "rejected", "refused", "unknown", "unreachable", "skipped", "not-planned"
@@ -117,9 +117,20 @@ class _Planner:
             found, key = None, (id(seen), id(target.wanted), id(target.hardware))
         if found is None:
             change = platforms.change(seen, target.wanted, target.hardware)
-            rows = deviations((*change.differences, *change.blocked), target.wanted, seen.running)
+            rows = tuple(map(_stored, deviations(_all(change), target.wanted, seen.running)))
             found = self.shared[key] = (change, rows)
         return found
+
+
+def _all(change: Change) -> tuple[Difference, ...]:
+    return (*change.differences, *change.blocked)
+
+
+def _stored(one: Deviation) -> Deviation:
+    """A setting that works as wanted now and is in the change all the same would not survive a reboot."""
+    if one.found != one.wanted or one.unknown:
+        return one
+    return replace(one, found=f"{one.found}, not stored")
 
 
 def _blocked(change: Change, seen: Observation) -> str:
@@ -166,6 +177,4 @@ def make_plan(
 
 
 def _numbered(row: PlanRow, wave: int) -> PlanRow:
-    from dataclasses import replace
-
     return replace(row, wave=wave) if wave else row
