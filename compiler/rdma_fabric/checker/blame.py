@@ -14,12 +14,14 @@ from rdma_fabric.checker.scopes import IntentView, LinkFacts, NodeView, Origin, 
 from rdma_fabric.findings import Position
 from rdma_fabric.inventory.types import End, Link
 from rdma_fabric.settings import group_of
-from rdma_fabric.state import differences
+from rdma_fabric.state import NOT_APPLICABLE, UNMANAGED, differences
 
 MAJORITY_NODES = 3
 """Least number of other nodes that make a majority."""
 MAJORITY_SHARE = 0.8
 """Least share of those nodes' ports that have the same value."""
+
+_NOTHING = ("", *(absent.value for absent in (UNMANAGED, NOT_APPLICABLE)))
 
 
 def setting_key(setting: str) -> str:
@@ -114,6 +116,17 @@ class Census:
         found: dict[str, list[PortKind]] = {}
         for kind in self.ports.values():
             found.setdefault(kind.view.network, []).append(kind)
+        return found
+
+    def sends(self, network: str) -> int:
+        """Largest IP MTU of the network's host ports that their own cables carry; 0 without any."""
+        found = 0
+        for kind in self.links:
+            host, switch = (kind.a, kind.b) if kind.a.is_host else (kind.b, kind.a)
+            if host.is_host and not switch.is_host and host.network == switch.network == network:
+                sent, wanted, carried = host.state.mtu.ip, host.wanted.mtu.ip, switch.state.mtu.ip
+                if isinstance(sent, int) and isinstance(carried, int) and sent <= carried:
+                    found = max(found, min(sent, wanted) if isinstance(wanted, int) else sent)
         return found
 
     @cached_property
@@ -267,8 +280,8 @@ class Census:
             return ""
         parts = []
         other = self.peer(end)
-        if other is not None and self.view(other) is not None:
-            parts.append(f"{other} has {self.shown(other, setting)}")
+        if other is not None and (shown := self.shown(other, setting)) not in _NOTHING:
+            parts.append(f"{other} has {shown}")
         majority = self._majority(end.node, view, key)[0]
         return "; ".join([*parts, majority] if majority else parts)
 

@@ -89,7 +89,7 @@ class _Explained:
                 self._by_wishes.setdefault(one.wishes, []).append(one)
 
     def covers(self, one: Raw) -> bool:
-        """True when another rule's hit, not lighter, explains this one."""
+        """True when a hit of another rule explains this one, which is not more severe."""
         node, port = one.place.node, one.place.port
         near = [*self._by_place.get((node, port), ()), *(self._by_place.get((node, ""), ()) if port else ())]
         near += self._of_wishes(node, port)
@@ -97,7 +97,7 @@ class _Explained:
             other is not one
             and other.rule is not one.rule
             and matches(one.hit.setting, other.hit.explains)
-            and other.weight >= one.weight
+            and other.severity >= one.severity
             for other in near
         )
 

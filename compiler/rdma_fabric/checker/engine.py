@@ -165,7 +165,8 @@ class _Engine:
 
     def _networks(self, rule: NetworkRule) -> None:
         for name, kinds in self.census.networks.items():
-            view = NetworkView(name, tuple((kind.view, len(kind.ends)) for kind in kinds))
+            ports = tuple((kind.view, len(kind.ends)) for kind in kinds)
+            view = NetworkView(name, ports, self.census.sends(name))
             for port_view, hit in self._call(rule, view):
                 for end in self.census.ports[id(port_view)].ends:
                     self._at(rule, hit, end, self.census.peer_text(end, hit.setting))
@@ -236,9 +237,10 @@ class _Engine:
         if one is None:
             return None
         key = setting_key(setting)
-        if not key:
-            return self.judged.inventory.nodes[end.node].spec.ports[end.port].position
-        return one.origins.get(group_of(key).origin) or one.origins.get(setting.partition(".")[0])
+        found = (
+            one.origins.get(group_of(key).origin) or one.origins.get(key.partition(".")[0]) if key else None
+        )
+        return found or self.judged.inventory.nodes[end.node].spec.ports[end.port].position
 
     def _first_origin(self, node: str, setting: str) -> Position | None:
         """A port setting that exists once per node is written where its first port's was, else the node."""

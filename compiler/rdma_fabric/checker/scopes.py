@@ -122,6 +122,8 @@ class NetworkView:
 
     name: str
     ports: tuple[tuple[PortView, int], ...]
+    sends: int = 0
+    """Largest IP MTU of a host port that is not above its wish and that its own cable carries; 0 without."""
 
 
 @dataclass(frozen=True, slots=True)

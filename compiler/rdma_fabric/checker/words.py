@@ -31,7 +31,7 @@ def grouped(raw: Iterable[Raw], judged: Judged) -> list[Finding]:
             hit.message,
             one.position,
             one.severity,
-            "cable" if one.cable else _kind(one, judged),
+            "together" if one.cable or len(hit.places) > 1 else _kind(one, judged),
         )
         rows.setdefault(key, []).append(one)
     return [_finding(same) for same in rows.values()]
@@ -45,7 +45,7 @@ def _kind(one: Raw, judged: Judged) -> Any:
 
 def _finding(rows: list[Raw]) -> Finding:
     rows = sorted(rows, key=lambda one: (natural(one.place.node), natural(one.place.port), one.place.network))
-    places = tuple(dict.fromkeys(one.place for one in rows))
+    places = tuple(dict.fromkeys(one.place for one in rows if one.place != Place()))
     first = rows[0]
     hit = first.hit
     peers = tuple(dict.fromkeys(one.peer for one in rows if one.peer))
@@ -64,7 +64,7 @@ def _finding(rows: list[Raw]) -> Finding:
         help=_fill(hit.help, values),
         message=_fill(hit.message, values),
         reason=hit.reason,
-        count=len(places),
+        count=max(1, len(places)),
     )
 
 

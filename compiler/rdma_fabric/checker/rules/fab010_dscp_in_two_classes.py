@@ -46,7 +46,7 @@ def _check(intent: IntentView) -> Iterator[Hit]:
             message=f"{{where}}: {' and '.join(words)} cannot be in two classes",
             help=f"remove it from {one} or from {other}",
             path=("classes", other, "dscp"),
-            explains=("qos.dscp_to_priority",),
+            explains=("qos.dscp_to_priority", "marking.*"),
         )
 
 

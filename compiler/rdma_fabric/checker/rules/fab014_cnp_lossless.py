@@ -46,7 +46,7 @@ def _check(intent: IntentView) -> Iterator[Hit]:
             message=f"{{where}}: CNPs (class {name}) can be paused",
             help=f"remove lossless from {name}" if one.lossless else f"give {name} another priority",
             path=("classes", name, "lossless" if one.lossless else "priority"),
-            explains=("qos.pfc", "qos.dscp_to_priority"),
+            explains=("qos.pfc", "qos.dscp_to_priority", "marking.cnp_*"),
         )
 
 

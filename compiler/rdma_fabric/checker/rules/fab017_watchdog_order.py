@@ -8,7 +8,7 @@ Why it breaks RDMA
     A watchdog that looks less often than it should detect cannot keep its promise, and devices refuse or
     change such values. One that restores faster than it detects lets a stuck queue flap: the storm is let
     in again before it could be seen.
-    Source: SONiC YANG model of the PFC watchdog and its CLI (restoration time twice the detection time by default).
+    Source: SONiC YANG model of the PFC watchdog, and its CLI (restoration is twice detection by default).
 
 Wrong
     pfc: {watchdog: {detect: 200ms, restore: 100ms, poll: 400ms}}

@@ -1,8 +1,8 @@
 """A switch port further away carries less than the hosts of its network send.
 
 What it checks
-    Every switch port of a network (uplinks, spines, SVIs) against the largest IP MTU of the network's
-    host ports.
+    Every switch port of a network (uplinks, spines, SVIs) against the largest IP MTU of those host ports
+    of the network that are not above their own wish and that their own cable carries.
 
 Why it breaks RDMA
     Hosts of one network send to each other over any of its hops. One uplink that is too small drops the
@@ -28,25 +28,12 @@ from rdma_fabric.state import Absent, known
 
 
 def _check(network: NetworkView) -> Iterator[tuple[PortView, Hit]]:
-    sent = [
-        view.state.mtu.ip
-        for view, _ in network.ports
-        if view.is_host and not isinstance(view.state.mtu.ip, Absent) and not _sends_too_much(view)
-    ]
-    if not sent:
-        return
-    largest = max(sent)
     for view, _ in network.ports:
         if view.is_host or view.state.mtu.ip is Absent.UNMANAGED or _enforces_nothing(view):
             continue
         carried = known(view.state.mtu.ip, "IP MTU")
-        if carried < largest:
-            yield view, _hit(network.name, carried, largest)
-
-
-def _sends_too_much(host: PortView) -> bool:
-    """A host above its own wish is itself to blame, not every hop around it."""
-    return isinstance(host.wanted.mtu.ip, int) and known(host.state.mtu.ip) > host.wanted.mtu.ip
+        if carried < network.sends:
+            yield view, _hit(network.name, carried, network.sends)
 
 
 def _enforces_nothing(view: PortView) -> bool:

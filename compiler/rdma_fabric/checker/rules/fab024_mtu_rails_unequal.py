@@ -1,7 +1,7 @@
 """The ports of one host in one network have different MTUs.
 
 What it checks
-    The IP MTU of all ports of a host that are in the same network.
+    The wished IP MTU of all ports of a host that are in the same network.
 
 Why it breaks RDMA
     A collective uses all rails of a host at once. Queue pairs over the smaller port get a smaller path MTU
@@ -29,7 +29,7 @@ def _check(node: NodeView) -> Iterator[Hit]:
     if not node.is_host:
         return
     by_network: dict[str, dict[str, int]] = {}
-    for port in node.state.ports:
+    for port in node.wanted.ports:
         mtu = port.settings.mtu.ip
         if port.kind == "physical" and isinstance(mtu, int) and mtu >= node.need_mtu[port.name]:
             by_network.setdefault(node.networks[port.name], {})[port.name] = mtu
@@ -54,4 +54,4 @@ def _odd(network: str, found: dict[str, int], node: NodeView) -> Iterator[Hit]:
             )
 
 
-RULE = NodeRule("FAB024", "mtu-rails-unequal", Severity.WARNING, "0.1", "mtu", _check)
+RULE = NodeRule("FAB024", "mtu-rails-unequal", Severity.WARNING, "0.1", "mtu", _check, plan=True)

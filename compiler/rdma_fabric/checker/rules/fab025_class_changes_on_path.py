@@ -2,8 +2,9 @@
 
 What it checks
     The walk of a packet from a host port over its leaf to the next switch. The RoCE DSCP that the host
-    writes has the host's own priority at every port that classifies it, and the DSCP of CNPs nowhere enters
-    a priority with PFC unless it already does on the host. The first hop where the class changes is named.
+    writes has the priority that the host is meant to give it at every port that classifies it, and the DSCP
+    of CNPs nowhere enters a priority with PFC unless it already does on the host. The first hop where the
+    class changes is named.
 
 Why it breaks RDMA
     PFC, ECN and buffers belong to a priority. A packet that enters another one at a single hop is best
@@ -46,8 +47,8 @@ def _check(path: tuple[PortView, ...]) -> Found:
 
 
 def _roce(path: tuple[PortView, ...], dscp: int) -> Found:
-    start = _priority(path[0].state.qos, dscp)
-    for hop, port in enumerate(path[1:], 1):
+    start = _priority(path[0].wanted.qos, dscp)
+    for hop, port in enumerate(path):
         here = _priority(port.state.qos, dscp)
         if here != start:
             told = f"RoCE packets (DSCP {dscp}) of priority {start} become priority {here}"

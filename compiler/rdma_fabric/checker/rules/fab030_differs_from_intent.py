@@ -7,6 +7,7 @@ What it checks
 Why it breaks RDMA
     Agreement between neighbours is not enough: two ends may agree on the wrong value. A deviation that no
     sharper rule explains is still a node that does not tell the same story as the rest.
+    Source: experience; NVIDIA/nccl issue 1957 (nodes that agree with each other and not with what was meant).
 
 Wrong
     An interface whose priority 3 queue was given another weight by hand.

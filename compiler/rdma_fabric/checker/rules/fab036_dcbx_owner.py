@@ -7,7 +7,7 @@ What it checks
 Why it breaks RDMA
     The firmware or an agent takes the peer's proposal at the next link up: what was written on the host
     does not hold, and after a flap the port has other lossless priorities than before.
-    Source: Linux commit 0eca995f3ede (mlx5 DCBX by firmware or host); netdev mailing list message 125575.
+    Source: Linux commit 0eca995f3ede (who owns a NIC's DCBX, firmware or host); netdev message 125575.
 
 Wrong
     DCBX mode: firmware controlled

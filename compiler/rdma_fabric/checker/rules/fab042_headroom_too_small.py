@@ -67,4 +67,4 @@ def _judge(priority: int, size: int, speed: int, metres: int, unknown: bool) -> 
     )
 
 
-RULE = PortRule("FAB042", "headroom-too-small", Severity.ERROR, "0.1", "buffers", _check, plan=True)
+RULE = PortRule("FAB042", "headroom-too-small", Severity.ERROR, "0.1", "buffers", _check)

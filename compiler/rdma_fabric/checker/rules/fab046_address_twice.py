@@ -33,7 +33,7 @@ def _check(judged: Judged) -> Iterator[Hit]:
         found.setdefault((node.hostname.lower(), node.spec.ssh_port), []).append(name)
     for (address, _), names in found.items():
         if len(names) > 1:
-            spec = judged.inventory.nodes[names[-1]].spec
+            spec = judged.inventory.nodes[names[0]].spec
             yield Hit(
                 setting="hostname",
                 found=f"{address} for {some(names)}",

@@ -1,0 +1,76 @@
+"""docs/rules holds a page per rule, made from its docstring; `make golden` writes them anew."""
+
+from __future__ import annotations
+
+import re
+
+from rdma_fabric.checker import registry
+from rdma_fabric.checker.registry import Documented
+from rdma_fabric.checker.scopes import Rule
+from rdma_fabric.findings import INPUT_CODES
+from tests.support.golden import Golden
+
+SCOPES = {
+    "IntentRule": "the intent",
+    "NodeRule": "one node",
+    "PortRule": "one port",
+    "LinkRule": "the two ends of a cable",
+    "PathRule": "the way from a host over its leaf to the next switch",
+    "NetworkRule": "all ports of a network",
+    "FabricRule": "the whole fabric",
+    "WaiverRule": "one waiver",
+}
+
+
+def _page(one: Documented) -> str:
+    rule: Rule = one.rule
+    lines = one.doc.strip().splitlines()
+    out = [f"# {rule.code} {rule.name}", "", lines[0], ""]
+    out += [
+        f"Severity: {rule.severity}. Family: {rule.family}. Judges {SCOPES[type(rule).__name__]}. "
+        f"Since {rule.since}."
+    ]
+    example = False
+    for line in lines[1:]:
+        if line and not line.startswith(" "):
+            example = line in ("Wrong", "Right")
+            out += [f"## {line}", ""] + (["```"] if example else [])
+        elif line:
+            out.append(line.removeprefix("    "))
+        elif out[-1]:
+            out += ["```", ""] if example and out[-1] != "```" and not out[-1].startswith("#") else [""]
+    return "\n".join(out) + "\n"
+
+
+def _index() -> str:
+    rows = [
+        f"| [{one.rule.code}]({one.rule.code}.md) | {one.rule.name} | {one.rule.severity} | "
+        f"{one.rule.family} | {one.doc.strip().splitlines()[0]} |"
+        for one in registry.documented()
+    ]
+    return "\n".join(
+        [
+            "# Rules",
+            "",
+            "What `fabric check` judges. `fabric explain CODE` prints a page; waivers take code or name.",
+            f"Codes {min(INPUT_CODES.values())} to {max(INPUT_CODES.values())} are errors of input files.",
+            "A rule may give a lower severity than the one listed; its page says when.",
+            "",
+            "| code | name | severity | family | what is wrong |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def test_pages_are_the_docstrings(golden: Golden) -> None:
+    pages = {f"{one.rule.code}.md": _page(one) for one in registry.documented()}
+    golden.at("..", "..", "docs").tree("rules", {**pages, "README.md": _index()})
+
+
+def test_a_page_is_complete() -> None:
+    page = _page(registry.documented()[0])
+    heads = re.findall(r"^## (.+)$", page, flags=re.MULTILINE)
+    assert heads == ["What it checks", "Why it breaks RDMA", "Wrong", "Right", "When to waive it"]
+    assert page.count("```") == 4
