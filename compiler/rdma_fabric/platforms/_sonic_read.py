@@ -528,7 +528,7 @@ def _compared(tables: Tables, answers: Mapping[str, str]) -> Iterator[tuple[str,
 def _own_rows(tables: Tables, hw: Hardware) -> Tables:
     """Rows of our ports and names, without what buffermgrd writes back (swss 3418)."""
     ports = {port.name for port in hw.ports}
-    return {
+    found = {
         table: {
             key: row
             for key, row in rows.items()
@@ -538,3 +538,4 @@ def _own_rows(tables: Tables, hw: Hardware) -> Tables:
         for table, rows in tables.items()
         if table not in ("PORT", "DEVICE_METADATA")
     }
+    return {table: rows for table, rows in found.items() if rows}

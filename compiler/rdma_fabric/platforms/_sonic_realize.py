@@ -159,13 +159,17 @@ def _qos(wish: _Wish, wanted: QosState) -> QosState:
         reason = "whether a port obeys both maps, and which first, depends on the ASIC"
         wish.fault(WARNING, "qos.trust", "both", "dscp", reason, "trust dscp: RoCE v2 is always IP")
         trust = "dscp"
-    return replace(
+    wanted = replace(
         wanted,
         trust=trust,
         dscp_to_priority=_unless(trust in ("pcp", "port"), wanted.dscp_to_priority),
         pcp_to_priority=_pcp(trust, wanted.pcp_to_priority),
-        classes=_classes(wish, wanted),
-        watchdog=_timers(wish, wanted.watchdog),
+    )
+    classes = _classes(wish, wanted)
+    return replace(
+        wanted,
+        classes=classes,
+        watchdog=_timers(wish, wanted.watchdog, any(one.watchdog is True for one in classes)),
         dcbx=_dcbx(wish, wanted),
         global_pause=_global_pause(wish, wanted),
         cable_m=_cable(wish, wanted.cable_m),
@@ -222,7 +226,10 @@ def _cable_lengths(hw: Hardware) -> tuple[int, ...]:
 # ---------------------------------------------------------------- watchdog
 
 
-def _timers(wish: _Wish, wanted: WatchdogTimers) -> WatchdogTimers:
+def _timers(wish: _Wish, wanted: WatchdogTimers, guarded: bool) -> WatchdogTimers:
+    """A port without a guarded priority has no row in PFC_WD, and so no times."""
+    if not guarded:
+        wanted = replace(not_here(wanted), poll_ms=wanted.poll_ms)
     branch = branch_of(wish.hw.version)
     detect, restore, poll = wanted.detect_ms, wanted.restore_ms, wanted.poll_ms
     if not isinstance(detect, Absent):
@@ -250,7 +257,7 @@ def _one_poll(settings: dict[str, PortSettings], faults: list[Fault]) -> None:
     times = [ms for one in timers.values() for ms in (one.detect_ms, one.restore_ms) if isinstance(ms, int)]
     if not polls:
         return
-    used = min(*polls, *times)
+    used = min((*polls, *times))
     for name, one in timers.items():
         if isinstance(one.poll_ms, Absent) or one.poll_ms == used:
             continue
@@ -268,7 +275,7 @@ def _classes(wish: _Wish, wanted: QosState) -> tuple[ClassState, ...]:
     if not isinstance(wanted.pcp_to_priority, Absent):
         used |= set(wanted.pcp_to_priority)
     sides = _sides(wish, wanted)
-    groups = _groups(wish, wanted, tuple(p for p in PRIORITIES if sides[p][0] is True))
+    groups = _groups(wish, wanted, tuple(tx for tx, _ in sides))
     return tuple(
         replace(
             one,
@@ -277,7 +284,7 @@ def _classes(wish: _Wish, wanted: QosState) -> tuple[ClassState, ...]:
             watchdog=_watched(wish, priority, one, sides[priority][0]),
             ecn=_ecn(wish, f"qos.classes.{priority}.ecn", one.ecn),
             share=_share(wish, f"qos.classes.{priority}.share", one.share),
-            headroom=_headroom(wish, f"qos.classes.{priority}.headroom", one.headroom),
+            headroom=_headroom(wish, f"qos.classes.{priority}.headroom", one.headroom, sides[priority][0]),
             queue=priority if priority in used else one.queue,
             group=groups[priority] if priority in used else one.group,
         )
@@ -285,10 +292,11 @@ def _classes(wish: _Wish, wanted: QosState) -> tuple[ClassState, ...]:
     )
 
 
-def _groups(wish: _Wish, wanted: QosState, lossless: tuple[int, ...]) -> tuple[Maybe[int], ...]:
+def _groups(wish: _Wish, wanted: QosState, sends: tuple[Maybe[bool], ...]) -> tuple[Maybe[int], ...]:
     """A lossless priority has a priority group of its own number, all others share one (stock layout)."""
-    if any(one.pfc_tx is UNMANAGED for one in wanted.classes):
+    if any(isinstance(tx, Absent) for tx in sends):
         return tuple(one.group for one in wanted.classes)
+    lossless = tuple(priority for priority, tx in enumerate(sends) if tx is True)
     shared = next((group for group in PRIORITIES if group not in lossless), 0)
     if 0 in lossless:
         reason = "group 0 carries all lossy traffic in SONiC's stock buffers"
@@ -303,6 +311,10 @@ def _sides(wish: _Wish, wanted: QosState) -> tuple[tuple[Maybe[bool], Maybe[bool
         return sides
     found: list[tuple[Maybe[bool], Maybe[bool]]] = []
     for priority, (tx, rx) in enumerate(sides):
+        if isinstance(tx, Absent) and isinstance(rx, bool):
+            tx = rx  # owning one direction is owning both
+        elif isinstance(rx, Absent) and isinstance(tx, bool):
+            rx = tx
         if isinstance(tx, Absent) or isinstance(rx, Absent) or tx == rx:
             found.append((tx, rx))
             continue
@@ -375,8 +387,14 @@ def _share(wish: _Wish, setting: str, wanted: Maybe[Share | None]) -> Maybe[Shar
     return Share(wanted.scheduler, weight, cap)
 
 
-def _headroom(wish: _Wish, setting: str, wanted: Maybe[Amount | None]) -> Maybe[Amount | None]:
+def _headroom(
+    wish: _Wish, setting: str, wanted: Maybe[Amount | None], sends: Maybe[bool]
+) -> Maybe[Amount | None]:
     if wanted is None or isinstance(wanted, Absent):
         return wanted
+    if sends is not True:
+        reason = "headroom belongs to a priority with PFC; all others share one group"
+        wish.fault(WARNING, setting, f"{wanted.value} {wanted.unit}", "", reason)
+        return NOT_APPLICABLE
     made = _bytes(wish, setting, wanted)
     return NOT_APPLICABLE if made is None else made

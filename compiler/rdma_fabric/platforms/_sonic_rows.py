@@ -36,6 +36,7 @@ from rdma_fabric.platforms._sonic_read import (
     span,
 )
 from rdma_fabric.state import (
+    DSCPS,
     PRIORITIES,
     Absent,
     Amount,
@@ -47,6 +48,8 @@ from rdma_fabric.state import (
 )
 
 C = TypeVar("C")
+_CLASS_SELECTORS: Final = tuple(dscp >> 3 for dscp in DSCPS)
+"""The map for a wish that trusts DSCP and names no map."""
 _DETECT_MS: Final = 200  # `pfcwd start_default`; `config pfcwd start` restores after twice the time
 
 
@@ -220,8 +223,11 @@ class _Build:
         for target in self._with("trust"):
             qos, port = target.wanted.qos, target.hw.name
             trust = _known(qos.trust, target.now.qos.trust, "port")
+            bound = "dscp_to_tc_map" in row_of(self._tables, "PORT_QOS_MAP", port)
             if isinstance(qos.dscp_to_priority, tuple):
                 dscp[port] = qos.dscp_to_priority
+            elif qos.trust == "dscp" and not bound:
+                dscp[port] = _CLASS_SELECTORS
             if isinstance(qos.pcp_to_priority, tuple):
                 pcp[port] = qos.pcp_to_priority
             if trust in ("pcp", "port") and not isinstance(qos.trust, Absent):

@@ -1,7 +1,7 @@
 """The way from what was seen to what is wanted: a patch, a checkpoint, a timer, and what goes around them.
 
-What the updater refuses on a branch (see `_sonic_gcu`) is loaded and deleted directly. Rolling back is
-a patch as well, so these rows are taken back directly too. Profiles that nothing uses yet are loaded
+What the updater refuses on a branch (see `_sonic_gcu`) is loaded and deleted directly. Going back is a
+patch as well, so these rows are taken back directly too. Profiles that nothing uses yet are loaded
 before the checkpoint is made and before anything refers to them; watchdog rows come last, because the
 watchdog reads the lossless priorities when its row appears.
 """
@@ -34,6 +34,7 @@ _LOCK: Final = "/run/lock/fabric"
 """A directory: making it is the lock, and our files lie in it, so that no other user can replace them.
 A reboot empties /run; it also brings back the saved configuration and forgets the timer."""
 _PATCH: Final = f"{_LOCK}/{RUN}.patch.json"
+_REVERSE: Final = f"{_LOCK}/{RUN}.reverse.json"
 _FIRST: Final = f"{_LOCK}/{RUN}.first.json"
 _LATE: Final = f"{_LOCK}/{RUN}.late.json"
 _BACK: Final = f"{_LOCK}/{RUN}.back.json"
@@ -43,9 +44,13 @@ _OWNER: Final = f"fabric run {RUN}"
 _SLOW_S: Final = 900.0
 """The updater validates the whole configuration for every move; minutes on a large switch."""
 
-_ROLLED_BACK: Final = rf"Config rolled back successfully|Checkpoint '{NAME}' does not exist"
+_UNDONE: Final = (
+    rf"Patch applied successfully|Config rolled back successfully|Checkpoint '{NAME}' does not exist"
+)
 _STOP_TIMER: Final = f"sudo systemctl stop {NAME}.timer"
-_ROLLBACK: Final = f"config rollback {NAME}"
+_TAKE_BACK: Final = f"sudo config apply-patch {_REVERSE} || sudo config rollback {NAME}"
+"""The reverse patch leaves alone what others changed meanwhile. Where it does not fit, because the patch
+was applied in part, the checkpoint brings back everything."""
 _FORGET: Final = f"config delete-checkpoint {NAME}"
 SAVE: Final = Send(("sudo config save -y",), timeout_s=120.0)
 
@@ -174,18 +179,21 @@ def _steps(through: tuple[Op, ...], direct: _Direct) -> Change:
         commit=tuple(commit),
         confirm=(Send((_STOP_TIMER,)), Send((f"sudo rm {_SCRIPT}",)), Send((f"sudo {_FORGET}",))),
         save=(SAVE,),
-        undo=_undo(direct),
+        undo=_undo(through, direct),
         unlock=UNLOCK,
         undo_kind="device-timer",
     )
 
 
 def _puts(through: tuple[Op, ...], direct: _Direct) -> tuple[Put, ...]:
-    files = [(_PATCH, patch_text(through))] if through else []
+    files = []
+    if through:
+        back = reversed([op.reversed for op in through])
+        files = [(_PATCH, patch_text(through)), (_REVERSE, patch_text(back))]
     files += [(_FIRST, _json(direct.first))] if direct.first else []
     files += [(_LATE, _json(direct.late))] if direct.late else []
     files += [(_BACK, _json(direct.back))] if direct.back else []
-    script = [line.removeprefix("sudo ") for line in (*_undo_lines(direct), f"sudo {_FORGET}")]
+    script = [line.replace("sudo ", "") for line in (*_undo_lines(through, direct), f"sudo {_FORGET}")]
     files.append((_SCRIPT, "\n".join(script) + "\n"))
     return tuple(Put(path, text) for path, text in files)
 
@@ -202,24 +210,24 @@ def _delete(keys: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"sudo sonic-db-cli CONFIG_DB DEL {shlex.quote(key)}" for key in keys)
 
 
-def _undo_lines(direct: _Direct) -> tuple[str, ...]:
+def _undo_lines(through: tuple[Op, ...], direct: _Direct) -> tuple[str, ...]:
     """Everything that brings back the state before the commit; each line may be repeated."""
     load_back = (f"sudo config load -y {_BACK}",) if direct.back else ()
     again = (*_delete(direct.restart), *load_back) if direct.restart else ()
     return (
         *load_back,
         *_delete(direct.undrops),
-        f"sudo {_ROLLBACK}",
+        *((_TAKE_BACK,) if through else ()),
         *again,
         *_delete(direct.unfirst),
     )
 
 
-def _undo(direct: _Direct) -> tuple[Step, ...]:
+def _undo(through: tuple[Op, ...], direct: _Direct) -> tuple[Step, ...]:
     steps: list[Step] = [Send((_STOP_TIMER,), status=(0, 5))]
-    for line in _undo_lines(direct):
-        if line.endswith(_ROLLBACK):
-            steps.append(Send((line,), status=(0, 1, 2), expect=_ROLLED_BACK, timeout_s=_SLOW_S))
+    for line in _undo_lines(through, direct):
+        if line == _TAKE_BACK:
+            steps.append(Send((line,), status=(0, 1, 2), expect=_UNDONE, timeout_s=_SLOW_S))
         else:
             steps.append(Send((line,), timeout_s=_SLOW_S))
     steps.append(Send((f"sudo {_FORGET}",), status=(0, 1, 2)))
@@ -232,7 +240,8 @@ def _undo(direct: _Direct) -> tuple[Step, ...]:
 def _disturbances(switch: Switch, ops: tuple[Op, ...], target: Tables) -> tuple[Disturbance, ...]:
     """A port that is administratively down (which it is by default) is not disturbed."""
     ports_now = switch.tables.get("PORT", {})
-    down = {port for port, row in ports_now.items() if row.get("admin_status", "down") != "up"}
+    shown = any("admin_status" in row for row in ports_now.values())
+    down = {port for port, row in ports_now.items() if shown and row.get("admin_status", "down") != "up"}
     keys = set(_keys(ops))
     flapped = {key.partition("|")[0] for table, key in keys if table in FLAPPING}
     resized = {key for table, key in keys if table in ("PORT", "PORTCHANNEL", "VLAN")}
@@ -246,7 +255,12 @@ def _disturbances(switch: Switch, ops: tuple[Op, ...], target: Tables) -> tuple[
         for key, row in target.get("QUEUE", {}).items()
         if ("SCHEDULER", reference(row, "scheduler")) in keys
     }
-    measured = {op.field for op in ops if op.table == "CABLE_LENGTH" and op.field}
+    measured = {
+        port
+        for op in ops
+        if op.table == "CABLE_LENGTH"
+        for port in ([op.field] if op.field else row_of(target, op.table, op.key))
+    }
     rows = (
         (Disturbs.PORT_BOUNCE, flapped, "the updater takes the port down to change its rows", PATCH_SORTER),
         (Disturbs.PORT_BOUNCE, measured, "the headroom is computed anew", "experience"),
