@@ -53,10 +53,14 @@ def _matters(dscp: int, a: PortView, b: PortView, one: tuple[int, ...], other: t
     lossless = {*lossless_priorities(a.wishes), *lossless_priorities(b.wishes)}
     if one[dscp] in lossless or other[dscp] in lossless:
         return True
-    cnp = class_of_kind(a.wishes, "cnp")
-    if cnp is not None and dscp in cnp.dscp and a.is_host != b.is_host:
+    if a.is_host != b.is_host and any(_is_cnp(dscp, view) for view in (a, b)):
         return False
     return any(dscp in named_dscps(item) for view in (a, b) for item in view.wishes.classes.values())
+
+
+def _is_cnp(dscp: int, view: PortView) -> bool:
+    cnp = class_of_kind(view.wishes, "cnp")
+    return cnp is not None and dscp in cnp.dscp
 
 
 RULE = LinkRule("FAB027", "dscp-map-differs", Severity.ERROR, "0.1", "qos", _check)
