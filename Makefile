@@ -6,7 +6,7 @@ BIN := .venv/bin
 TEST_JOBS ?= 2
 QUICK_TESTS = $(wildcard tests/unit tests/rules tests/golden tests/errors tests/observe)
 
-.PHONY: help setup demo test check lint golden bench wheel clean
+.PHONY: help setup demo test check lint golden docs bench wheel clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 10
@@ -34,6 +34,9 @@ check: setup ## the quick one: format, lint, types, tests without lab
 
 golden: setup ## write the expected outputs anew; read the git diff afterwards
 	$(BIN)/pytest -q $(QUICK_TESTS) --update-golden -m "not lab and not slow and not benchmark"
+
+docs: setup ## the parts of the documentation that follow from the code
+	$(BIN)/python scripts/gen_docs
 
 bench: setup ## seconds and peak memory at 1,000 and 4,000 hosts
 	$(BIN)/pytest -m benchmark -s
