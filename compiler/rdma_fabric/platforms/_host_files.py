@@ -16,7 +16,15 @@ from typing import Any, Final
 
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms._contract import Call, Dialect, Put
-from rdma_fabric.state import UNMANAGED, Absent, Difference, NodeState, PortSettings, PortState
+from rdma_fabric.state import (
+    UNMANAGED,
+    Absent,
+    Difference,
+    NodeState,
+    PortSettings,
+    PortState,
+    differences,
+)
 from rdma_fabric.templating import render, render_lines
 
 MARK: Final = "managed by fabric"
@@ -211,6 +219,11 @@ def _only(settings: PortSettings, part: str) -> PortSettings:
 def wishes(found: Iterable[Difference]) -> tuple[Difference, ...]:
     """Differences whose wanted side is a value (a recorded state may hold absences)."""
     return tuple(item for item in found if not isinstance(item.wanted, Absent))
+
+
+def differing(wanted: NodeState, seen: NodeState | None) -> tuple[Difference, ...]:
+    """Differences of the ports' settings that can be wished for; none when no port or no layer is given."""
+    return wishes(differences(wanted, seen)) if wanted.ports and seen is not None else ()
 
 
 def merged(*groups: Iterable[Difference]) -> tuple[Difference, ...]:

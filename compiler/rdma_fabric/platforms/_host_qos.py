@@ -21,7 +21,6 @@ from rdma_fabric.state import (
     NodeState,
     Observation,
     PortSettings,
-    differences,
 )
 
 Knobs = Mapping[str, str]
@@ -137,8 +136,8 @@ class PortsChange:
         """Settings files of changed ports, then the program for each of them."""
         names = [port.name for port in host.ports_of(self.hw, self.nic)]
         mask = host.only(self.wanted, "nic", names)
-        live = host.wishes(differences(mask, self.seen.running))
-        kept = host.wishes(differences(mask, self.seen.stored)) if self.seen.stored else ()
+        live = host.differing(mask, self.seen.running)
+        kept = host.differing(mask, self.seen.stored)
         for name in names:
             port = self.hw.port(name)
             state = mask.port(name)

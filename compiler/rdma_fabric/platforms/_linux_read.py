@@ -347,16 +347,17 @@ def _facts(
 
 
 def _neighbours(section: Section, hw: Hardware) -> tuple[tuple[str, str, str], ...]:
-    """`lldpctl -f keyvalue`: lldp.PORT.chassis.name and lldp.PORT.port.ifname or .local."""
+    """`lldpcli show neighbors`: a block per port with SysName and PortID (lldpd(8))."""
     if not section.ok:
         return ()
-    rows = File("", section.text).pairs()
     found = []
-    for port in hw.ports:
-        at = f"lldp.{port.name}"
-        remote = rows.get(f"{at}.port.ifname") or rows.get(f"{at}.port.local", "")
-        if rows.get(f"{at}.chassis.name"):
-            found.append((port.name, rows[f"{at}.chassis.name"], remote))
+    for block in re.split(r"^(?=Interface:)", section.text, flags=re.MULTILINE):
+        local = re.match(r"Interface:\s+(\S+?),", block)
+        system = re.search(r"^\s+SysName:\s+(\S.*?)\s*$", block, re.MULTILINE)
+        remote = re.search(r"^\s+PortID:\s+(?:ifname|local)\s+(\S+)", block, re.MULTILINE)
+        remote = remote or re.search(r"^\s+PortDescr:[ \t]+(\S+)", block, re.MULTILINE)
+        if local and system and hw.port(local.group(1)) is not None:
+            found.append((local.group(1), system.group(1), remote.group(1) if remote else ""))
     return tuple(sorted(found))
 
 

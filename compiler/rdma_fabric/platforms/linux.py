@@ -313,7 +313,7 @@ class _SystemChange:
         refused = {item.path for item in foreign}
         live = tuple(item for item in live if item.path not in refused)
         calls, lines, undo = self._calls(live)
-        names = [path.removeprefix("system.").partition(".")[2] for path in changed]
+        names = [_word(path) for path in changed]
         rows = tuple(row for step in puts for row in host.file_lines(step, names))
         return Change(
             differences=host.merged(live, (item for item in kept if item.path not in refused)),
@@ -408,6 +408,12 @@ class _SystemChange:
         return [*calls[len(keys) :], *calls[: len(keys)]], lines, undo
 
 
+def _word(path: str) -> str:
+    """The word by which a setting stands in its file: the name, or an option without its module."""
+    group, _, name = path.removeprefix("system.").partition(".")
+    return name.partition(".")[2] if group == "module_options" else name
+
+
 def _loaded(name: str) -> tuple[str, ...]:
     """A read-only test that exits 0 when the module is loaded or built in."""
     script = 'grep -q "^$1 " /proc/modules || test -d "${FABRIC_SYSROOT:-}/sys/module/$1"'
@@ -474,8 +480,8 @@ class _MtuChange:
                 for port in host.only(self.wanted, "mtu", names).ports
             )
         )
-        live = host.wishes(differences(mask, self.seen.running))
-        kept = host.wishes(differences(mask, self.seen.stored)) if self.seen.stored else ()
+        live = host.differing(mask, self.seen.running)
+        kept = host.differing(mask, self.seen.stored)
         plans = self._plans()
         blocked = {item.path: item for item in live if item.unknown}
         for item in kept:
@@ -527,7 +533,6 @@ class _MtuChange:
             commit=(*steps, *calls),
             undo=undo,
             disturbs=(Disturbance(Disturbs.LOSS, ports, "the MTU changes", _MTU_SOURCE),) if ports else (),
-            unverified=tuple(row for row in rows if row.startswith(PATHS.networkmanager)),
         )
 
     def _files(
