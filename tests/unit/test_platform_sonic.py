@@ -20,7 +20,7 @@ from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import Hardware, PortHardware, asic_of
 from rdma_fabric.platforms import _sonic_gcu as gcu
 from rdma_fabric.platforms import _sonic_read as read
-from rdma_fabric.platforms._contract import Change, Disturbs, Put, Send
+from rdma_fabric.platforms._contract import Change, Disturbs, Send
 from rdma_fabric.platforms._shared import expand
 from rdma_fabric.platforms._sonic_patch import TEMPLATE, rows_text
 from rdma_fabric.platforms.sonic import PLATFORM
@@ -44,8 +44,8 @@ from rdma_fabric.state import (
     differences,
     owned_part,
 )
-from tests.judges.json_patch import apply_patch
 from tests.support.golden import Golden
+from tests.support.sonic_steps import files, result_of, sent
 
 OBSERVE = Path(__file__).resolve().parents[1] / "observe" / "sonic"
 FIXTURES = sorted(OBSERVE.glob("*.yaml"))
@@ -130,40 +130,6 @@ def bare(hw: Hardware, **tables: Any) -> dict[str, Any]:
         "ACL_TABLE": {"FOREIGN": {"type": "L3", "ports": ["Ethernet0"]}},
         **tables,
     }
-
-
-def files(change: Change) -> dict[str, Any]:
-    """Short name of every file that the change puts -> its JSON, or its lines."""
-    found: dict[str, Any] = {}
-    for step in change.stage:
-        if isinstance(step, Put):
-            name = step.path.rpartition("@.")[2]
-            found[name] = json.loads(step.text or "") if name.endswith("json") else step.text
-    return found
-
-
-def sent(steps: Any) -> list[str]:
-    return [line for step in steps if isinstance(step, Send) for line in step.lines]
-
-
-def result_of(change: Change, rows: Mapping[str, Any]) -> dict[str, Any]:
-    """The CONFIG_DB after the commit: loads, patch and deletions in the order of the steps."""
-    made: dict[str, Any] = json.loads(json.dumps(rows))
-    held = files(change)
-    for line in sent(change.commit):
-        name = line.rpartition("@.")[2]
-        if " apply-patch /" in line:
-            made = apply_patch(made, held[name])
-        elif " config load " in line:
-            for table, entries in held[name].items():
-                for key, row in entries.items():
-                    made.setdefault(table, {}).setdefault(key, {}).update(row)
-        elif " DEL " in line:
-            table, _, key = line.rpartition(" ")[2].strip("'").partition("|")
-            made.get(table, {}).pop(key, None)
-            if not made.get(table, {"x": 1}):
-                del made[table]
-    return made
 
 
 def reached(change: Change, rows: Mapping[str, Any], wanted: NodeState, hw: Hardware) -> dict[str, Any]:
