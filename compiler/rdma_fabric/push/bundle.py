@@ -25,8 +25,12 @@ def bundle(change: Change, run: str, timer_s: int, mode: Mode) -> dict[str, Any]
         return text.replace(RUN, run).replace(TIMER_S, str(timer_s)).replace(TIMER_HMS, clock)
 
     def steps(found: Iterable[Step]) -> list[dict[str, Any]]:
-        # Parts of one host share files and reloads: each is done once.
-        return [_step(step, fill) for step in dict.fromkeys(found)]
+        # Parts of one host share files; a repeated call may be needed after each of them.
+        kept: list[Step] = []
+        for step in found:
+            if not (isinstance(step, Put) and step in kept):
+                kept.append(step)
+        return [_step(step, fill) for step in kept]
 
     return {
         "version": VERSION,

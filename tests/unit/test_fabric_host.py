@@ -1,0 +1,485 @@
+"""The program that carries out a bundle on a host, against a root folder of its own."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rdma_fabric.assets import playbooks
+from rdma_fabric.platforms._contract import RUN, TIMER_HMS, TIMER_S, Call, Change, Put, Send, Step
+from rdma_fabric.push.bundle import Mode, bundle, program
+
+PROGRAM = playbooks() / "files" / "fabric_host.py"
+_SPEC = importlib.util.spec_from_file_location("fabric_host", PROGRAM)
+assert _SPEC is not None and _SPEC.loader is not None
+MODULE: Any = importlib.util.module_from_spec(_SPEC)
+sys.dont_write_bytecode, _WRITES = True, sys.dont_write_bytecode
+_SPEC.loader.exec_module(MODULE)
+sys.dont_write_bytecode = _WRITES
+MARKED = "# managed by fabric\n"
+CONF = "/etc/fabric/one.conf"
+
+
+class Host:
+    """A root folder; steps of tests write and read below `tmp`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "root"
+        self.folder = folder
+        self.root.mkdir()
+
+    def path(self, name: str) -> Path:
+        return self.root / name.lstrip("/")
+
+    def write(self, name: str, text: str, mode: int = 0o644) -> None:
+        self.path(name).parent.mkdir(parents=True, exist_ok=True)
+        self.path(name).write_text(text)
+        self.path(name).chmod(mode)
+
+    def live(self, name: str = "value") -> str:
+        path = self.folder / name
+        return path.read_text().strip() if path.exists() else ""
+
+    def set(self, value: str, name: str = "value") -> tuple[str, ...]:
+        """argv that makes a live value so."""
+        return ("sh", "-c", 'echo "$1" > "$2"', "sh", value, str(self.folder / name))
+
+    def has(self, value: str, name: str = "value") -> tuple[str, ...]:
+        """argv that is true when the live value is so."""
+        return ("grep", "-qx", value, str(self.folder / name))
+
+    def drive(
+        self, change: Change, mode: Mode, run: str = "r1", timer: int = 0, **more: Any
+    ) -> dict[str, Any]:
+        path = self.folder / "bundle.json"
+        path.write_text(json.dumps({**bundle(change, run, timer, mode), **more}))
+        return self.call(str(path))
+
+    def call(self, *arguments: str) -> dict[str, Any]:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            status = MODULE.main([*arguments, "--root", str(self.root)])
+        found: dict[str, Any] = json.loads(printed.getvalue())
+        bad = bool(found["refused"] or found["failed"] or found.get("undo_problems"))
+        assert status == int(bad)
+        return found
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Everything below /etc and /usr."""
+        return {
+            f"/{path.relative_to(self.root)}": path.read_text()
+            for top in ("etc", "usr")
+            for path in sorted((self.root / top).rglob("*"))
+            if path.is_file() and not path.is_symlink()
+        }
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+def simple(host: Host, value: str = "new", *more: Step) -> Change:
+    """One file, one live value, and the way back."""
+    return Change(
+        commit=(Put(CONF, f"{MARKED}{value}\n", 0o640), Call(host.set(value), unless=host.has(value)), *more),
+        undo=(Call(host.set("old")),),
+    )
+
+
+# ---------------------------------------------------------------- the way of a change that goes well
+
+
+def test_apply_and_confirm(host: Host) -> None:
+    found = host.drive(simple(host), "apply")
+    assert (found["changed"], found["pending"], found["failed"], found["refused"]) == (True, True, None, "")
+    assert found["done"] == [f"put {CONF}", "call " + " ".join(host.set("new"))]
+    assert host.path(CONF).read_text() == f"{MARKED}new\n" and host.live() == "new"
+    assert stat.S_IMODE(host.path(CONF).stat().st_mode) == 0o640
+    assert host.path("/run/fabric.lock").read_text().startswith("r1\n")
+    confirmed = host.drive(simple(host), "confirm")
+    assert (confirmed["changed"], confirmed["pending"], confirmed["failed"]) == (False, False, None)
+    assert not host.path("/run/fabric.lock").exists()
+    assert not host.path("/var/lib/fabric/pending.json").exists()
+    assert set(host.files) == {CONF, "/usr/local/sbin/fabric-host"}
+    # Nothing more to do, ever.
+    for run in ("r1", "r2"):
+        again = host.drive(simple(host), "apply", run)
+        assert (again["changed"], again["pending"], again["done"]) == (False, False, [])
+    assert host.drive(simple(host), "confirm")["changed"] is False
+
+
+def test_check_writes_nothing_and_is_honest(host: Host) -> None:
+    before = host.files
+    found = host.drive(simple(host), "check")
+    assert found["changed"] and found["would"] == [f"put {CONF}", "call " + " ".join(host.set("new"))]
+    assert host.files == before and host.live() == "" and not host.path("/var/lib/fabric").exists()
+    host.drive(simple(host), "apply")
+    host.drive(simple(host), "confirm")
+    assert host.drive(simple(host), "check")["changed"] is False
+    (host.folder / "value").write_text("drifted\n")
+    assert host.drive(simple(host), "check")["would"] == ["call " + " ".join(host.set("new"))]
+    # The mode of the playbook's --check goes before that of the bundle.
+    path = host.folder / "bundle.json"
+    path.write_text(json.dumps(bundle(simple(host), "r9", 60, "apply")))
+    assert host.call(str(path), "--mode=check")["changed"] and host.live() == "drifted"
+
+
+def test_the_same_apply_twice_changes_once(host: Host) -> None:
+    host.drive(simple(host), "apply")
+    again = host.drive(simple(host), "apply")
+    assert (again["changed"], again["pending"]) == (False, True)
+    host.drive(simple(host), "undo")
+    assert host.live() == "old"
+
+
+def test_a_call_without_a_test_goes_with_what_stands_before_it(host: Host) -> None:
+    change = Change(commit=(Put(CONF, MARKED), Call(host.set("reloaded"))))
+    assert host.drive(change, "apply")["done"][1:] == ["call " + " ".join(host.set("reloaded"))]
+    host.drive(change, "confirm")
+    (host.folder / "value").unlink()
+    assert host.drive(change, "apply", "r2")["changed"] is False and host.live() == ""
+
+
+def test_files_come_before_calls(host: Host) -> None:
+    look = (
+        "sh",
+        "-c",
+        'cat "$FABRIC_ROOT$1" > "$2"',
+        "sh",
+        "/etc/fabric/two.conf",
+        str(host.folder / "value"),
+    )
+    change = Change(commit=(Call(look), Put(CONF, MARKED), Call(look), Put("/etc/fabric/two.conf", MARKED)))
+    host.drive(change, "apply")
+    assert host.live() == MARKED.strip()
+
+
+def test_a_file_is_removed_and_comes_back(host: Host) -> None:
+    host.write(CONF, f"{MARKED}before\n", 0o600)
+    change = Change(commit=(Put(CONF, None),))
+    assert host.drive(change, "apply")["changed"] and not host.path(CONF).exists()
+    assert host.drive(change, "undo")["undone"]
+    assert host.path(CONF).read_text() == f"{MARKED}before\n"
+    assert stat.S_IMODE(host.path(CONF).stat().st_mode) == 0o600
+    host.path(CONF).unlink()
+    assert host.drive(change, "apply", "r2")["changed"] is False
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def test_a_foreign_file_is_never_touched(host: Host) -> None:
+    host.write(CONF, "somebody's\n")
+    modes: tuple[Mode, ...] = ("check", "apply")
+    for mode in modes:
+        found = host.drive(simple(host), mode)
+        assert CONF in found["refused"] and not found["changed"]
+    assert host.files == {CONF: "somebody's\n"} and host.live() == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (Change(commit=(Put(CONF, "no mark\n"),)), "lacks the mark"),
+        (Change(commit=(Put(CONF, MARKED), Put(CONF, MARKED + "x"))), "twice"),
+    ],
+)
+def test_a_bad_bundle_is_refused(host: Host, change: Change, text: str) -> None:
+    assert text in host.drive(change, "apply")["refused"]
+    assert host.files == {}
+
+
+def test_an_unknown_version_or_a_bundle_without_program_is_refused(host: Host) -> None:
+    assert "version 9" in host.drive(simple(host), "apply", version=9)["refused"]
+    assert "program" in host.drive(simple(host), "apply", program="")["refused"]
+    host.write("/usr/local/sbin/fabric-host", "#!/bin/sh\n# somebody's\n")
+    assert "/usr/local/sbin/fabric-host is not ours" in host.drive(simple(host), "apply")["refused"]
+
+
+def test_two_runs_exclude_each_other(host: Host) -> None:
+    host.drive(simple(host), "apply")
+    found = host.drive(simple(host, "other"), "apply", "r2")
+    assert found["refused"] == "/run/fabric.lock is held by run r1" and host.live() == "new"
+    # A reboot takes the lock with it, but not what is pending.
+    host.path("/run/fabric.lock").unlink()
+    assert (
+        host.drive(simple(host, "other"), "apply", "r2")["refused"] == "run r1 has an unconfirmed change here"
+    )
+    # Nor may the other run confirm or undo it.
+    assert host.drive(simple(host), "confirm", "r2")["changed"] is False
+    assert host.drive(simple(host), "undo", "r2")["undone"] is False
+    assert host.live() == "new"
+    host.drive(simple(host), "confirm")
+    assert host.drive(simple(host, "other"), "apply", "r2")["changed"]
+
+
+# ---------------------------------------------------------------- taking back
+
+
+def test_undo_brings_back_files_and_values(host: Host) -> None:
+    host.write(CONF, f"{MARKED}before\n")
+    host.write("/etc/other", "foreign\n")
+    before = host.files
+    host.drive(simple(host), "apply")
+    found = host.drive(simple(host), "undo")
+    assert (found["undone"], found["changed"], found["pending"]) == (True, True, False)
+    assert host.live() == "old"
+    assert {k: v for k, v in host.files.items() if "fabric-host" not in k} == before
+    assert "undone by its run" in host.drive(simple(host), "confirm")["refused"]
+    assert host.drive(simple(host), "undo")["undone"] is False
+
+
+def test_a_failed_step_takes_everything_back(host: Host) -> None:
+    bad = ("sh", "-c", "echo out; echo said why >&2; exit 3")
+    found = host.drive(simple(host, "new", Call(bad), Call(host.set("late", "late"))), "apply")
+    assert found["failed"] == {"step": " ".join(bad), "status": 3, "stdout": "out\n", "stderr": "said why\n"}
+    assert (found["undone"], found["changed"], found["pending"]) == (True, False, False)
+    assert host.live() == "old" and host.live("late") == "" and not host.path(CONF).exists()
+    assert not host.path("/run/fabric.lock").exists()
+
+
+def test_a_missing_program_and_a_hanging_one_are_failures(host: Host) -> None:
+    found = host.drive(Change(commit=(Put(CONF, MARKED), Call(("/no/such", "x")))), "apply")
+    assert found["failed"]["status"] == 127 and "No such file" in found["failed"]["stderr"]
+    slow = Change(commit=(Put(CONF, MARKED), Call(("sleep", "30"), timeout_s=0.2)))
+    found = host.drive(slow, "apply")
+    assert found["failed"]["status"] == 124 and found["undone"]
+
+
+def test_before_the_first_call_nothing_live_is_undone(host: Host) -> None:
+    """A file that cannot be written is found before any program ran."""
+    host.write("/etc/fabric/blocked", "")
+    change = simple(host)
+    change = Change(commit=(Put("/etc/fabric/blocked/x", MARKED), *change.commit), undo=change.undo)
+    found = host.drive(change, "apply")
+    assert found["failed"] and found["undone"] and host.live() == ""
+    assert list(host.path("/etc/fabric").iterdir()) == [host.path("/etc/fabric/blocked")]
+
+
+def test_what_could_not_be_taken_back_stays_pending_and_is_told(host: Host) -> None:
+    change = Change(commit=simple(host).commit, undo=(Call(("false",)), Call(host.set("old"))))
+    host.drive(change, "apply")
+    found = host.drive(change, "undo")
+    assert found["undone"] is False and found["pending"] and found["undo_problems"][0]["step"] == "false"
+    # The rest came back all the same, and nobody else gets in before somebody looked.
+    assert host.live() == "old" and not host.path(CONF).exists()
+    assert host.drive(simple(host), "apply", "r2")["refused"]
+
+
+def test_a_run_that_died_while_writing_is_taken_back_by_its_next_apply(host: Host) -> None:
+    host.drive(simple(host), "apply")
+    path = host.path("/var/lib/fabric/pending.json")
+    pending = json.loads(path.read_text())
+    path.write_text(json.dumps({**pending, "phase": "writing"}))
+    found = host.drive(simple(host, "newer"), "apply")
+    assert found["changed"] and host.live() == "newer"
+    host.drive(simple(host, "newer"), "undo")
+    assert host.live() == "old" and not host.path(CONF).exists()
+
+
+def test_recover_is_for_the_run_that_died(host: Host) -> None:
+    host.drive(simple(host), "apply")
+    assert host.drive(simple(host), "recover", "r2")["undone"] is False
+    assert host.drive(simple(host), "recover")["undone"] is True
+    assert host.live() == "old"
+
+
+# ---------------------------------------------------------------- dead-man
+
+
+def wait(condition: Any, seconds: float = 8.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_without_a_confirmation_it_takes_itself_back(host: Host) -> None:
+    found = host.drive(simple(host), "apply", timer=1)
+    assert found["deadman"] == "child" and host.live() == "new"
+    assert wait(lambda: not host.path("/run/fabric.lock").exists())
+    assert host.live() == "old" and not host.path("/var/lib/fabric/pending.json").exists()
+    assert not host.path(CONF).exists()
+    refused = host.drive(simple(host), "confirm")["refused"]
+    assert "no confirmation came in time" in refused and "settings from before" in refused
+
+
+def test_a_confirmation_ends_the_dead_man(host: Host) -> None:
+    host.drive(simple(host), "apply", timer=60)
+    pid = json.loads(host.path("/var/lib/fabric/pending.json").read_text())["deadman"]["pid"]
+    assert Path(f"/proc/{pid}").exists()
+    host.drive(simple(host), "confirm")
+    assert wait(lambda: not _alive(pid))
+    assert host.live() == "new"
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return ") Z" not in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def test_with_systemd_the_timer_is_its(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.path("/run/systemd/system").mkdir(parents=True)
+    tools = host.folder / "bin"
+    tools.mkdir()
+    for name in ("systemd-run", "systemctl"):
+        tool = tools / name
+        tool.write_text(f'#!/bin/sh\necho "{name} $*" >> {host.folder}/called\n')
+        tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    found = host.drive(simple(host), "apply", timer=300)
+    assert found["deadman"] == "systemd"
+    (called,) = host.live("called").splitlines()
+    assert called.startswith("systemd-run --unit=fabric-undo-r1 --on-active=300s")
+    assert called.endswith(f"recover --run r1 --root {host.root}")
+    host.drive(simple(host), "confirm")
+    assert "systemctl stop fabric-undo-r1.timer" in host.live("called")
+
+
+def test_a_reboot_in_between_brings_the_files_back(host: Host) -> None:
+    host.write(CONF, f"{MARKED}before\n")
+    host.drive(simple(host), "apply", timer=600)
+    unit = host.path("/etc/systemd/system/fabric-recover.service").read_text()
+    assert "ExecStart=/usr/local/sbin/fabric-host recover --boot" in unit and "managed by fabric" in unit
+    assert host.path("/etc/systemd/system/sysinit.target.wants/fabric-recover.service").is_symlink()
+    pid = json.loads(host.path("/var/lib/fabric/pending.json").read_text())["deadman"]["pid"]
+    os.kill(pid, 15)
+    host.path("/run/fabric.lock").unlink()
+    (host.folder / "value").write_text("from boot\n")
+    # What the unit runs: the program that was installed with the change.
+    installed = host.path("/usr/local/sbin/fabric-host")
+    done = subprocess.run(
+        [sys.executable, str(installed), "recover", "--boot", "--root", str(host.root)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["undone"] is True
+    assert host.path(CONF).read_text() == f"{MARKED}before\n"
+    assert host.live() == "from boot"
+    assert not host.path("/etc/systemd/system/fabric-recover.service").exists()
+    assert "a reboot came before the confirmation" in host.drive(simple(host), "confirm")["refused"]
+    again = subprocess.run(
+        [sys.executable, str(installed), "recover", "--boot", "--root", str(host.root)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(again.stdout)["undone"] is False
+
+
+# ---------------------------------------------------------------- what only the host knows
+
+
+def test_a_sysctl_is_compared_and_its_value_kept(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = host.folder / "bin"
+    tools.mkdir()
+    script = (
+        f"#!/bin/sh\ncd {host.folder}\n"
+        'if [ "$1" = -n ]; then cat "k-$2" 2>/dev/null || exit 255; exit; fi\n'
+        'echo "$2" >> written; echo "${2#*=}" > "k-${2%%=*}"\n'
+    )
+    (tools / "sysctl").write_text(script)
+    (tools / "sysctl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    (host.folder / "k-net.a").write_text("4096\t1 2\n")
+    (host.folder / "k-net.b").write_text("0\n")
+    change = Change(commit=(Call(("sysctl", "-w", "net.a=4096 1 2")), Call(("sysctl", "-w", "net.b=1"))))
+    found = host.drive(change, "apply")
+    assert found["done"] == ["call sysctl -w net.b=1"]
+    host.drive(change, "undo")
+    assert host.live("written").splitlines() == ["net.b=1", "net.b=0"]
+
+
+def test_a_unit_that_was_enabled_by_us_is_disabled_again(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = host.folder / "bin"
+    tools.mkdir()
+    (tools / "systemctl").write_text(f'#!/bin/sh\necho "$*" >> {host.folder}/called\n')
+    (tools / "systemctl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    change = Change(commit=(Call(("systemctl", "enable", "x.service"), unless=("false",)),))
+    host.drive(change, "apply")
+    host.drive(change, "undo")
+    assert host.live("called").splitlines() == ["enable x.service", "disable x.service"]
+    already = Change(commit=(Call(("systemctl", "enable", "x.service"), unless=("true",)),))
+    assert host.drive(already, "apply", "r2")["changed"] is False
+
+
+# ---------------------------------------------------------------- the bundle
+
+
+def test_bundle_holds_the_change_with_its_tokens_filled() -> None:
+    change = Change(
+        lock=(Call(("lock", RUN)),),
+        stage=(Put(f"/etc/{RUN}", f"{MARKED}{TIMER_S} {TIMER_HMS}\n", 0o600),),
+        commit=(Call(("a",), status=(0, 2), timeout_s=5.0, unless=("t", RUN)), Call(("a",)), Call(("a",))),
+        confirm=(Call(("c",)),),
+        save=(Call(("s",)),),
+        unlock=(Call(("u",)),),
+        undo=(Call(("back", RUN)),),
+    )
+    found = bundle(change, "r7", 3725, "apply")
+    plain = {"status": [0], "timeout_s": 60.0, "unless": []}
+    put = {"path": "/etc/r7", "text": f"{MARKED}3725 01:02:05\n", "mode": 0o600, "owner": "root"}
+    assert found["steps"] == [
+        {"call": {"argv": ["lock", "r7"], **plain}},
+        {"put": put},
+        {"call": {"argv": ["a"], "status": [0, 2], "timeout_s": 5.0, "unless": ["t", "r7"]}},
+        {"call": {"argv": ["a"], **plain}},
+        {"call": {"argv": ["a"], **plain}},
+    ]
+    assert [step["call"]["argv"] for step in found["confirm"]] == [["c"], ["s"], ["u"]]
+    assert found["undo"] == [{"call": {"argv": ["back", "r7"], **plain}}]
+    assert (found["version"], found["run"], found["timer_s"], found["mode"]) == (1, "r7", 3725, "apply")
+    assert found["program"] == PROGRAM.read_text("utf-8") == program()
+    assert json.loads(json.dumps(found)) == found
+    assert bundle(change, "r7", 3725, "apply") == found
+
+
+def test_a_host_has_no_command_line() -> None:
+    with pytest.raises(ValueError, match="configure"):
+        bundle(Change(commit=(Send(("configure",)),)), "r1", 60, "apply")
+
+
+@pytest.mark.parametrize("version", ["3.6", "3.7", "3.8"])
+def test_the_program_keeps_to_old_python(version: str) -> None:
+    """Only syntax: `ast` knows the grammars of old versions."""
+    minor = int(version.split(".")[1])
+    ast.parse(program(), feature_version=(3, minor))
+    assert 'f"' not in program() and ":=" not in program()
+
+
+def test_the_program_runs_from_the_bundle_as_the_playbook_starts_it(host: Host) -> None:
+    play = yaml.safe_load((playbooks() / "host.yml").read_text("utf-8"))[0]
+    start = play["vars"]["fabric_start"]
+    path = host.folder / "b.json"
+    path.write_text(json.dumps(bundle(simple(host), "r1", 0, "apply")))
+    result = host.folder / "b.json.result"
+    done = subprocess.run(
+        [sys.executable, "-c", start, str(path), f"--result={result}", "--mode=", "--root", str(host.root)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["changed"] and json.loads(result.read_text()) == json.loads(done.stdout)
+    tasks = [task for block in play["tasks"] for task in (*block.get("block", ()), *block.get("always", ()))]
+    assert len(tasks) == 3
