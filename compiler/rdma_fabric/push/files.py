@@ -61,7 +61,8 @@ class FilePusher:
         self, jobs: Mapping[str, Job], run: str, timer_s: int, *, check: bool = False
     ) -> dict[str, Outcome]:
         """Every node's outcome; the change is live and its dead-man armed where `ok`."""
-        with tempfile.TemporaryDirectory(prefix="ansible-", dir=self.state) as temporary:
+        # Ansible works in a folder of its own, so every path that it gets is absolute.
+        with tempfile.TemporaryDirectory(prefix="ansible-", dir=self.state.absolute()) as temporary:
             folder = Path(temporary)
             self._write(folder, jobs, run, timer_s)
             said = self._ansible(folder, min(FORKS, len(jobs)), check)
@@ -88,7 +89,7 @@ class FilePusher:
     def _host(self, name: str, path: str, run: str) -> dict[str, Any]:
         target = self.addresses[name]
         user = self.secrets.username(target)
-        files = " ".join(f'"{one}"' for one in target.known_hosts)
+        files = " ".join(f'"{one.absolute()}"' for one in target.known_hosts)
         options = f"-o StrictHostKeyChecking=yes -o UserKnownHostsFile={shlex.quote(files)} -o BatchMode=yes"
         found: dict[str, Any] = {
             "ansible_host": target.host,
@@ -101,7 +102,7 @@ class FilePusher:
         }
         keys = self.secrets.key_files(target)
         if keys and not self.secrets.agent(target):
-            found["ansible_ssh_private_key_file"] = str(keys[0])
+            found["ansible_ssh_private_key_file"] = str(keys[0].absolute())
         return found
 
     # -- the run
