@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, Final
 
 from rdma_fabric.hardware import Hardware, PortHardware
@@ -64,6 +65,8 @@ BLOB: Final = "config_db"
 """Name of the fact that carries the rows of CONFIG_DB from which a patch is computed."""
 
 DEFAULT_MTU: Final = 9100
+_LAST: Final = 15
+"""The last queue that a range may name: TCs go to 15 in the models, ports have fewer queues."""
 SIZE_TABLE: Final[Mapping[str, str]] = {"physical": "PORT", "bond": "PORTCHANNEL", "svi": "VLAN"}
 MAP_TABLES: Final = (
     "DSCP_TO_TC_MAP",
@@ -137,12 +140,17 @@ def reference(row: Mapping[str, str], name: str) -> str:
 
 def covering(tables: Tables, table: str, port: str, number: int) -> tuple[tuple[str, Mapping[str, str]], ...]:
     """(key, row) of the rows "port|N" and "port|N-M" that cover the queue or group, the exact one first."""
-    found = [
-        (key, row)
-        for key, row in tables.get(table, {}).items()
-        if key.startswith(f"{port}|") and number in span(key.rpartition("|")[2])
-    ]
-    return tuple(sorted(found, key=lambda item: (len(span(item[0].rpartition("|")[2])), item[0])))
+    rows = tables.get(table, {})
+    keys = (f"{port}|{suffix}" for suffix in _suffixes(number))
+    return tuple((key, rows[key]) for key in keys if key in rows)
+
+
+@cache
+def _suffixes(number: int) -> tuple[str, ...]:
+    """3 -> ("3", "2-3", "3-4", ...): all spans that hold the number, the shortest first."""
+    spans = [(low, high) for low in range(number + 1) for high in range(number, max(number, _LAST) + 1)]
+    spans.sort(key=lambda ends: (ends[1] - ends[0], ends))
+    return tuple(f"{low}-{high}" if low != high else f"{low}" for low, high in spans)
 
 
 def span(text: str) -> tuple[int, ...]:
@@ -453,7 +461,12 @@ class _Live:
 
 
 def _node(live: _Live, hw: Hardware, notes: list[str]) -> NodeState:
-    return NodeState(ports=tuple(_port(live, port, notes) for port in hw.ports))
+    """Equal settings of several ports are one object."""
+    shared: dict[PortSettings, PortSettings] = {}
+    ports = (_port(live, port, notes) for port in hw.ports)
+    return NodeState(
+        ports=tuple(replace(port, settings=shared.setdefault(port.settings, port.settings)) for port in ports)
+    )
 
 
 def _port(live: _Live, port: PortHardware, notes: list[str]) -> PortState:
