@@ -1,7 +1,8 @@
 """States as JSON and back: stable, readable, complete. Absences are written as "@unknown" and so on.
 
 Version 1 of the format; a field that a file leaves out has its default (usually unmanaged), so that
-small hand-written files can be given to `check --observed`.
+small hand-written files can be given to `check --observed`. A text that begins with @ is written with
+one more @.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 from rdma_fabric.findings import InputError, Position, did_you_mean, input_finding
-from rdma_fabric.state import UNKNOWN, UNMANAGED, Absent, NodeState, Observation
+from rdma_fabric.state import DSCPS, PRIORITIES, Absent, Observation
 
 T = TypeVar("T")
 VERSION = 1
@@ -45,7 +46,7 @@ def to_json(value: Any) -> Any:
         ):
             return {name: to_json(one) for name, one in value}
         return [to_json(one) for one in value]
-    return value
+    return f"@{value}" if isinstance(value, str) and value.startswith("@") else value
 
 
 def _is_default(item: Any, value: Any) -> bool:
@@ -64,8 +65,6 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def _read(kind: Any, data: Any, path: str) -> Any:
-    if isinstance(data, str) and data in _MARKS:
-        return _MARKS[data]
     origin = typing.get_origin(kind)
     if origin in (typing.Union, types.UnionType):
         return _read_union(kind, data, path)
@@ -86,12 +85,22 @@ def _read_scalar(kind: Any, data: Any, path: str) -> Any:
     if kind is float and isinstance(data, int) and not isinstance(data, bool):
         return float(data)
     if isinstance(kind, type) and isinstance(data, kind) and (kind is bool or not isinstance(data, bool)):
-        return data
+        return _read_text(data, path) if isinstance(data, str) else data
     name = getattr(kind, "__name__", str(kind))
     raise FormatError(path, f"found {json.dumps(data)[:60]}, wanted {name}")
 
 
+def _read_text(data: str, path: str) -> str:
+    if data.startswith("@") and not data.startswith("@@"):
+        raise FormatError(
+            path, f"found {json.dumps(data)[:60]}, wanted a value (a text with @ begins with @@)"
+        )
+    return data.removeprefix("@")
+
+
 def _read_union(kind: Any, data: Any, path: str) -> Any:
+    if isinstance(data, str) and data in _MARKS and Absent in typing.get_args(kind):
+        return _MARKS[data]
     choices = [one for one in typing.get_args(kind) if one is not Absent]
     if data is None and type(None) in choices:
         return None
@@ -145,7 +154,15 @@ def _read_dataclass(kind: Any, data: Any, path: str) -> Any:
     missing = [name for name, item in names.items() if _required(item) and name not in values]
     if missing:
         raise FormatError(path, f"field {missing[0]} is missing")
+    for name, length in _LENGTHS.items():
+        found = values.get(name)
+        if isinstance(found, tuple) and len(found) != length:
+            raise FormatError(f"{path}.{name}", f"found {len(found)} entries, wanted {length}")
     return kind(**values)
+
+
+_LENGTHS = {"classes": len(PRIORITIES), "dscp_to_priority": len(DSCPS), "pcp_to_priority": len(PRIORITIES)}
+"""Fields that hold one entry per priority or code point."""
 
 
 def _required(item: Any) -> bool:
@@ -161,7 +178,7 @@ def dump_observations(found: dict[str, Observation]) -> str:
 def load_observations(text: str, file: str) -> dict[str, Observation]:
     """What `dump_observations` wrote, or a hand-written file; InputError says what is wrong."""
     try:
-        data = json.loads(text)
+        data = json.loads(text, parse_constant=_no_constant)
     except ValueError as error:
         line, column = getattr(error, "lineno", 1), getattr(error, "colno", 1)
         raise _wrong(f"not JSON: {error}", Position(file, line, column)) from None
@@ -181,33 +198,21 @@ def load_observations(text: str, file: str) -> dict[str, Observation]:
     return found
 
 
+def _no_constant(word: str) -> float:
+    raise ValueError(f"{word} is not a number that JSON knows")
+
+
 def _wrong(message: str, position: Position) -> InputError:
     return InputError(
         [input_finding("file", message, position, "give a file that `fabric observe -o` wrote")]
     )
 
 
-def unread(hw_ports: typing.Iterable[str]) -> Observation:
-    """The observation of a node that could not be read: every field of every port is UNKNOWN."""
-    from rdma_fabric.state import ClassState, Marking, Mtu, PortSettings, PortState, QosState, WatchdogTimers
-
-    def blank(cls: type[T], **given: Any) -> T:
-        names = {item.name: UNKNOWN for item in fields(cast(Any, cls)) if item.compare}
-        return cls(**(names | given))
-
-    qos = blank(QosState, classes=(blank(ClassState),) * 8, watchdog=blank(WatchdogTimers))
-    settings = PortSettings(blank(Mtu), qos, blank(Marking, parameters=()))
-    ports = tuple(PortState(name, settings=settings, speed_gbps=UNKNOWN) for name in hw_ports)
-    return Observation(NodeState(ports=ports), notes=("not read",))
-
-
 __all__ = [
-    "UNMANAGED",
     "VERSION",
     "FormatError",
     "dump_observations",
     "from_json",
     "load_observations",
     "to_json",
-    "unread",
 ]

@@ -7,7 +7,7 @@ Everything that reports (check, drift, diff, plans) groups field paths by `group
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -52,12 +52,20 @@ def text(value: Any) -> str:
     if isinstance(value, Amount):
         return amount(value)
     if isinstance(value, Ecn):
-        return f"kmin {amount(value.kmin)} kmax {amount(value.kmax)} pmax {value.pmax:g}%"
+        return _ecn(value)
     if isinstance(value, Share):
-        return "strict" if value.scheduler == "strict" else f"dwrr {value.weight}"
+        cap = f" at most {value.cap}%" if isinstance(value.cap, int) else ""
+        return ("strict" if value.scheduler == "strict" else f"dwrr {value.weight}") + cap
     if isinstance(value, tuple):
         return ",".join(map(str, value)) or "none"
     return str(value)
+
+
+def _ecn(value: Ecn) -> str:
+    """The ramp of green packets, then those of other colours where they are known."""
+    others = () if isinstance(value.others, Absent) else value.others
+    ramps = (("", value.kmin, value.kmax, value.pmax), *((f"; {one[0]} ", *one[1:]) for one in others))
+    return "".join(f"{name}kmin {amount(a)} kmax {amount(b)} pmax {pmax:g}%" for name, a, b, pmax in ramps)
 
 
 def amount(value: Amount) -> str:
@@ -226,7 +234,9 @@ def deviations(found: Iterable[Difference], wanted: NodeState, seen: NodeState) 
         port, path = split_path(one.path)
         key = group_of(path).key if port else path
         rows.setdefault((port, key), []).append(one)
-    return tuple(_deviation(port, key, rows[port, key], wanted, seen) for port, key in rows)
+    want = {port.name: port.settings for port in wanted.ports}
+    have = {port.name: port.settings for port in seen.ports}
+    return tuple(_deviation(port, key, same, want, have) for (port, key), same in rows.items())
 
 
 def split_path(path: str) -> tuple[str, str]:
@@ -237,42 +247,25 @@ def split_path(path: str) -> tuple[str, str]:
     return "", path.removeprefix("system.")
 
 
-def _deviation(port: str, key: str, rows: list[Difference], wanted: NodeState, seen: NodeState) -> Deviation:
+def _deviation(
+    port: str,
+    key: str,
+    rows: list[Difference],
+    wanted: Mapping[str, PortSettings],
+    seen: Mapping[str, PortSettings],
+) -> Deviation:
     paths = tuple(one.path for one in rows)
     unknown = all(one.unknown for one in rows)
     if not port:
         kind, _, name = key.partition(".")
-        return Deviation(
-            "",
-            key,
-            f"{_SYSTEM_TITLES.get(kind, kind)} {name}".strip(),
-            text(rows[0].found),
-            text(rows[0].wanted),
-            unknown,
-            paths,
-        )
+        title = f"{_SYSTEM_TITLES.get(kind, kind)} {name}".strip()
+        return Deviation("", key, title, text(rows[0].found), text(rows[0].wanted), unknown, paths)
     group = group_of(split_path(paths[0])[1])
-    want, have = wanted.port(port), seen.port(port)
-    found_text = group.show(have.settings) if have else "port not found"
-    return Deviation(
-        port, key, group.title, found_text, group.show(want.settings) if want else "", unknown, paths
-    )
+    have = group.show(seen[port]) if port in seen else "port not found"
+    return Deviation(port, key, group.title, have, group.show(wanted[port]), unknown, paths)
 
 
 _SYSTEM_TITLES = {"module_options": "module option", "modules": "module", "limits": "limit"}
-
-
-def owned_groups(settings: PortSettings) -> Iterator[Group]:
-    """Every setting of the port that is not absent, once, in field order."""
-    from rdma_fabric.state import differences
-
-    blank = PortSettings()
-    seen: set[str] = set()
-    for one in differences(settings, blank):
-        group = group_of(one.path)
-        if group.key not in seen:
-            seen.add(group.key)
-            yield group
 
 
 __all__ = [
@@ -282,7 +275,6 @@ __all__ = [
     "deviations",
     "dscp_map",
     "group_of",
-    "owned_groups",
     "ranges",
     "split_path",
     "text",

@@ -9,7 +9,7 @@ a moment, so that equal nodes share one object.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, Final, Literal, TypeVar, Union
 
@@ -186,6 +186,19 @@ class PortSettings:
     marking: Marking = Marking()
 
 
+def _not_read(cls: Any, **given: Any) -> Any:
+    return cls(**{item.name: given.get(item.name, UNKNOWN) for item in fields(cls)})
+
+
+NOT_READ: Final = PortSettings(
+    mtu=_not_read(Mtu),
+    qos=_not_read(
+        QosState, classes=(_not_read(ClassState),) * len(PRIORITIES), watchdog=_not_read(WatchdogTimers)
+    ),
+    marking=_not_read(Marking, parameters=()),
+)
+"""Settings of a port of which nothing could be read: every field is UNKNOWN."""
+
 Origins = Mapping[str, Position]
 """Field path below the settings ("mtu", "qos.trust") -> where its value was written."""
 NO_ORIGINS: Final[Origins] = {}
@@ -273,7 +286,7 @@ def differences(wanted: Any, seen: Any, path: str = "") -> tuple[Difference, ...
     """Every owned field of `wanted` that `seen` does not match, in field order.
 
     UNMANAGED and NOT_APPLICABLE in `wanted` own nothing. Pair lists (sysctl ...) are compared by
-    name, ports by name; a missing port or name is UNKNOWN only when `seen` says so.
+    name, ports by name; what is owned of a name or port that `seen` does not have is UNKNOWN.
     """
     if wanted is seen:
         return ()
@@ -283,7 +296,7 @@ def differences(wanted: Any, seen: Any, path: str = "") -> tuple[Difference, ...
 def _walk(wanted: Any, seen: Any, path: str) -> Iterator[Difference]:
     if wanted is UNMANAGED or wanted is NOT_APPLICABLE or wanted is seen:
         return
-    if wanted == () and isinstance(seen, tuple) and _pairs(seen):
+    if wanted == () and isinstance(seen, tuple) and (_pairs(seen) or is_dataclass(seen[0])):
         return
     if isinstance(seen, Absent) or type(wanted) is not type(seen) or not _nested(wanted):
         if wanted != seen or isinstance(seen, Absent):
@@ -304,6 +317,10 @@ def _walk(wanted: Any, seen: Any, path: str) -> Iterator[Difference]:
 _LEAVES = (Amount, Ecn, Share)
 
 
+def _is_leaf(value: Any) -> bool:
+    return isinstance(value, _LEAVES)
+
+
 def _nested(value: Any) -> bool:
     """True for values that are compared part by part: structures, pair lists, ports, classes."""
     if isinstance(value, _LEAVES):
@@ -318,32 +335,15 @@ def _pairs(value: tuple[Any, ...]) -> bool:
 
 
 def _leaf(wanted: Any, seen: Any, path: str) -> Iterator[Difference]:
-    """A difference for a leaf, or one for every owned leaf below a structure that is absent as a whole."""
-    if isinstance(wanted, Ecn) and isinstance(seen, Ecn) and _same_ecn(wanted, seen):
-        return
-    if isinstance(wanted, Share) and isinstance(seen, Share) and _same_share(wanted, seen):
-        return
-    if is_dataclass(wanted) and not isinstance(wanted, _LEAVES) and isinstance(seen, Absent):
-        for item in fields(wanted):
-            if item.compare:
-                yield from _walk(getattr(wanted, item.name), seen, f"{path}.{item.name}")
-        return
-    if isinstance(wanted, tuple) and _pairs(wanted) and wanted and not isinstance(seen, Absent):
-        yield from _walk_pairs(wanted, seen if isinstance(seen, tuple) else (), path)
-        return
+    """A difference for a leaf; of Ecn and Share only the owned parts count."""
+    if isinstance(wanted, _LEAVES) and type(wanted) is type(seen):
+        parts = [(getattr(wanted, item.name), getattr(seen, item.name)) for item in fields(wanted)]
+        wrong = [have for want, have in parts if not isinstance(want, Absent) and want != have]
+        if not wrong:
+            return
+        if all(have is UNKNOWN for have in wrong):
+            seen = UNKNOWN
     yield Difference(path, wanted, seen)
-
-
-def _same_ecn(wanted: Ecn, seen: Ecn) -> bool:
-    return (wanted.kmin, wanted.kmax, wanted.pmax) == (seen.kmin, seen.kmax, seen.pmax) and (
-        isinstance(wanted.others, Absent) or wanted.others == seen.others
-    )
-
-
-def _same_share(wanted: Share, seen: Share) -> bool:
-    return (wanted.scheduler, wanted.weight) == (seen.scheduler, seen.weight) and (
-        isinstance(wanted.cap, Absent) or wanted.cap == seen.cap
-    )
 
 
 def _walk_tuple(wanted: tuple[Any, ...], seen: tuple[Any, ...], path: str) -> Iterator[Difference]:
@@ -353,16 +353,13 @@ def _walk_tuple(wanted: tuple[Any, ...], seen: tuple[Any, ...], path: str) -> It
             yield from _walk_port(port, by_name.get(port.name), f"{path}.{port.name}" if path else port.name)
     elif is_dataclass(wanted[0]):
         for index, item in enumerate(wanted):
-            yield from _walk(item, seen[index] if index < len(seen) else UNKNOWN, f"{path}.{index}")
+            yield from _walk(item, seen[index], f"{path}.{index}")
     else:
         yield from _walk_pairs(wanted, seen, path)
 
 
 def _walk_port(wanted: PortState, seen: PortState | None, path: str) -> Iterator[Difference]:
-    if seen is None:
-        yield from _walk(wanted.settings, UNKNOWN, path)
-        return
-    yield from _walk(wanted.settings, seen.settings, path)
+    yield from _walk(wanted.settings, NOT_READ if seen is None else seen.settings, path)
 
 
 def _walk_pairs(wanted: tuple[Any, ...], seen: tuple[Any, ...], path: str) -> Iterator[Difference]:
@@ -409,6 +406,9 @@ def _mask(seen: Any, wanted: Any) -> Any:
         return type(wanted)(**values)  # type: ignore[misc]
     if isinstance(wanted, tuple) and wanted and is_dataclass(wanted[0]):
         return tuple(_mask(have, want) for have, want in zip(seen, wanted, strict=True))
+    if _is_leaf(wanted) and type(seen) is type(wanted):
+        dropped = [item.name for item in fields(wanted) if getattr(wanted, item.name) is UNMANAGED]
+        return replace(seen, **dict.fromkeys(dropped, UNMANAGED)) if dropped else seen
     if wanted == () and isinstance(seen, tuple) and (not seen or _pairs(seen)):
         return ()
     if isinstance(wanted, tuple) and isinstance(seen, tuple) and wanted and _pairs(wanted):
@@ -427,7 +427,7 @@ def forget_unknown(state: NodeState) -> NodeState:
 def _forget(value: Any) -> Any:
     if value is UNKNOWN:
         return UNMANAGED
-    if is_dataclass(value) and not isinstance(value, (*_LEAVES, type)):
+    if is_dataclass(value) and not isinstance(value, type):
         kept = {item.name: _forget(getattr(value, item.name)) for item in fields(value) if item.compare}
         return type(value)(**kept)
     if isinstance(value, tuple):
