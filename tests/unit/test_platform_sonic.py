@@ -973,6 +973,36 @@ def test_headroom_by_hand_without_a_sample_is_marked() -> None:
     assert "BUFFER_PROFILE" in files(change)["first.json"]
 
 
+@pytest.mark.parametrize(("model", "left"), [("traditional", None), ("dynamic", {"profile": "NULL"})])
+def test_group_goes_back_to_the_switch(model: str, left: dict[str, str] | None) -> None:
+    hw = hardware("Ethernet0", version="master")
+    hand = {"pool": "ingress_lossless_pool", "size": "1270", "xon": "0", "xoff": "190500", "dynamic_th": "0"}
+    rows = stock(hw)
+    rows["DEVICE_METADATA"]["localhost"]["buffer_model"] = model
+    rows |= {
+        "BUFFER_PROFILE": {"FABRIC_3_400G": hand},
+        "BUFFER_PG": {"Ethernet0|3": {"profile": "FABRIC_3_400G"}},
+    }
+    wanted = realized(roce(), hw=hw)
+    after = reached(change_of(rows, wanted, hw), rows, wanted, hw)
+    assert after.get("BUFFER_PG", {}).get("Ethernet0|3") == left
+    assert "BUFFER_PROFILE" not in after
+
+
+def test_named_colours_of_an_old_profile_follow_the_wish() -> None:
+    for version, kept in (("202505", False), ("202511", True)):
+        hw = hardware(version=version)
+        rows = fabric_ecn(hw, "FABRIC_3_400G", "FABRIC_3_400G")
+        ramp = replace(RAMP, others=(("yellow", Amount(1000), Amount(2000), 5.0),))
+        wanted = realized(*ecn_only(ramp, ramp), hw=hw)
+        change = change_of(rows, wanted, hw)
+        made = reached(change, rows, wanted, hw)
+        bound = made["WRED_PROFILE"][made["QUEUE"]["Ethernet0|3"]["wred_profile"]]
+        assert (bound["yellow_min_threshold"], bound["yellow_max_threshold"]) == ("1000", "2000")
+        assert bound["red_min_threshold"] == bound["green_min_threshold"] == "150000"
+        assert (made["QUEUE"]["Ethernet0|3"]["wred_profile"] == "FABRIC_3_400G") is kept
+
+
 def test_dynamic_model_asks_for_headroom() -> None:
     hw = hardware("Ethernet0")
     rows = bare(hw)

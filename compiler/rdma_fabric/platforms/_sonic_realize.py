@@ -353,7 +353,8 @@ def _ecn(wish: _Wish, setting: str, wanted: Maybe[Ecn | None]) -> Maybe[Ecn | No
     others = wanted.others
     if not isinstance(others, Absent):
         rows = {name: _ramp(wish, setting, low, high, percent) for name, low, high, percent in others}
-        others = tuple((name, *row) for name in ("yellow", "red") if (row := rows.get(name)) is not None)
+        # Owning one colour is owning the profile: what is not named marks as green does.
+        others = tuple((name, *(rows.get(name) or green)) for name in ("yellow", "red"))
     return Ecn(*green, others=others)
 
 

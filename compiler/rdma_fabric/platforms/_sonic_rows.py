@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Final, TypeVar
 
 from rdma_fabric.hardware import PortHardware
+from rdma_fabric.platforms._shared import integer
 from rdma_fabric.platforms._sonic_context import (
     Binding,
     Cable,
@@ -433,7 +434,7 @@ class _Build:
         speed = f"pg_lossless_{target.hw.speed_gbps * 1000}_"
         names = sorted(computed, key=lambda name: (not name.startswith(speed), name))
         row = computed[names[0]] if names else {}
-        now = {key: int(value) for key, value in row.items() if value.lstrip("-").isdigit()}
+        now = {key: number for key, value in row.items() if (number := integer(value)) is not None}
         xon = now.get("xon", 18432)
         size = xon + xoff
         if row and now.get("size", 0) != xon + now.get("xoff", 0):
