@@ -75,14 +75,15 @@ def recover(
     if not died:
         return ()
     for one in died:
-        out.say(f"run {one.run} died; dropping what it left on its nodes")
+        how = "could not clean up" if one.ended else "died"
+        out.say(f"run {one.run} {how}; dropping what it left on its nodes")
     return recover_runs(died, resolved, reach(options, resolved, state), state, run)
 
 
 def interrupted_elsewhere(died: tuple[RunRecord, ...], inputs: str) -> str:
     """Why a run that died may not be resumed by an apply; "" when it may."""
     for one in died:
-        if one.inputs != inputs and any(node.open for node in one.nodes.values()):
+        if not one.ended and one.inputs != inputs and any(node.open for node in one.nodes.values()):
             return (
                 f"run {one.run} was interrupted while it applied another intent than this one; "
                 f"`fabric rollback {one.run}` undoes it, or go back to that intent and apply again"

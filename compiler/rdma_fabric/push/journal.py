@@ -35,11 +35,13 @@ class NodeRecord:
     settings: tuple[tuple[str, str, str], ...] = ()
     """(setting, found, wanted) of the change, for `fabric runs`."""
     wave: int = 0
+    left: bool = False
+    """The run ended, but could not drop what it had put on the device."""
 
     @property
     def open(self) -> bool:
-        """True when the run died while the device may hold an unconfirmed change or candidate."""
-        return self.phase in ("committing", "committed", "confirming", "undoing")
+        """True when the device may still hold an unconfirmed change, a candidate or a lock of the run."""
+        return self.left or self.phase in ("committing", "committed", "confirming", "undoing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,8 @@ class RunRecord:
 
     @property
     def unfinished(self) -> bool:
-        """True when the run neither ended nor was recovered by a later one."""
-        return not self.ended and not self.recovered_by
+        """True when the run died or left something on a node, and no later run has put that right."""
+        return not self.recovered_by and (not self.ended or any(node.left for node in self.nodes.values()))
 
 
 class Journal:
@@ -131,7 +133,7 @@ def replay(events: Iterable[Mapping[str, Any]]) -> RunRecord:
 
 
 def _fold_node(old: NodeRecord, event: Mapping[str, Any]) -> NodeRecord:
-    keys = ("phase", "status", "detail", "before", "wanted", "wave")
+    keys = ("phase", "status", "detail", "before", "wanted", "wave", "left")
     values = {key: event[key] for key in keys if key in event}
     if "settings" in event:
         values["settings"] = tuple((str(a), str(b), str(c)) for a, b, c in event["settings"])

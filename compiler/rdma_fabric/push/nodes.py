@@ -55,14 +55,18 @@ class NodeReach:
         cli = {name: job for name, job in jobs.items() if job.channel == "cli"}
         files = {name: job for name, job in jobs.items() if job.channel == "files"}
         found = self._each(cli, lambda session, job: self._commit_cli(session, job, words))
+        # A session that broke while it locked: the lock may be ours by now, or another run's.
+        unsure = {name: cli[name] for name, one in found.items() if one.where == "lock" and not one.clean}
+        for name, one in self.recover(unsure, run).items():
+            found[name] = replace(found[name], clean=one.ok)
         if files:
             found |= self._commit_files(files, run, timer_s)
         return found
 
     def _commit_cli(self, session: Session, job: Job, words: Mapping[str, str]) -> Outcome:
-        before = read(session, job.hardware)
-        if job.seen and before.evidence != job.seen:
-            return Outcome(False, "changed since it was read; plan again", "changed")
+        fresh = self._look_again(session, job)
+        if not fresh.ok:
+            return fresh
         change = job.change
         kept: dict[str, str] = {}
         for where, steps in (("lock", change.lock), ("stage", change.stage)):
@@ -112,6 +116,8 @@ class NodeReach:
     ) -> Outcome:
         """A refusal before the commit is cleaned up at once: nothing was live."""
         text = f"{result.text} (at: {result.line})" if result.line else result.text
+        if where == "lock":
+            return Outcome(False, text, "lock", result.kept, clean=result.kind == "refused")
         if where == "stage" and result.kind == "refused":
             cleaned = self._steps(session, job, (*job.change.undo, *job.change.unlock), words)
             return Outcome(False, text, "stage", result.kept, clean=cleaned.ok)
@@ -130,13 +136,16 @@ class NodeReach:
         return found
 
     def _look_again(self, session: Session, job: Job) -> Outcome:
-        seen = read(session, job.hardware)
+        try:
+            seen = read(session, job.hardware)
+        except TransportError as error:
+            return Outcome(False, str(error), "connect")
         if job.seen and seen.evidence != job.seen:
             return Outcome(False, "changed since it was read; plan again", "changed")
         return Outcome(True)
 
     def confirm(self, jobs: Mapping[str, Job], run: str) -> dict[str, Outcome]:
-        """Confirm, save, unlock."""
+        """Confirm, save, unlock. A node where that broke off is taken to one side or the other."""
         words = tokens(run, 0)
 
         def one(session: Session, job: Job) -> Outcome:
@@ -152,7 +161,30 @@ class NodeReach:
                     return Outcome(False, f"{result.text} (at: {result.line})", where)
             return Outcome(True)
 
-        return self._each(jobs, one)
+        found = self._each(jobs, one)
+        unsure = {name: jobs[name] for name, one in found.items() if not one.ok}
+        return found | self._settle(unsure, found, run)
+
+    def _settle(self, jobs: Mapping[str, Job], broke: Mapping[str, Outcome], run: str) -> dict[str, Outcome]:
+        """Drops what still waits for a confirm, then looks: the change holds and is saved, or it is gone."""
+        words = tokens(run, 0)
+
+        def one(session: Session, job: Job) -> Outcome:
+            why = broke[job.node]
+            back = self._recovered(session, job, words)
+            if not back.ok:
+                return replace(why, text=f"{why.text}; then: {back.text}")
+            wanted = job.change.expected
+            if wanted is not None and not _shows(wanted, read(session, job.hardware), job):
+                return replace(why, clean=True)
+            saved = self._steps(session, job, job.change.save if job.channel == "cli" else (), words)
+            if not saved.ok:
+                return Outcome(False, f"{saved.text} (at: {saved.line})", "save")
+            return Outcome(True)
+
+        found = self._each(jobs, one)
+        lost = {name for name, answer in found.items() if answer.where in ("connect", "session")}
+        return {name: broke[name] if name in lost else answer for name, answer in found.items()}
 
     def undo(self, jobs: Mapping[str, Job], run: str) -> dict[str, Outcome]:
         """Undo, unlock."""
@@ -172,14 +204,14 @@ class NodeReach:
     def recover(self, jobs: Mapping[str, Job], run: str) -> dict[str, Outcome]:
         """Drop what a run that died left on the nodes."""
         words = tokens(run, 0)
+        return self._each(jobs, lambda session, job: self._recovered(session, job, words))
 
-        def one(session: Session, job: Job) -> Outcome:
-            if job.channel == "files":
-                return self._line(session, job, undo_line(run), "recover")
-            result = self._steps(session, job, job.dialect.recover, words)
-            return Outcome(result.ok, result.text, "" if result.ok else "recover")
-
-        return self._each(jobs, one)
+    def _recovered(self, session: Session, job: Job, words: Mapping[str, str]) -> Outcome:
+        """What the run left on a node is gone; before its confirm, the change too."""
+        if job.channel == "files":
+            return self._line(session, job, undo_line(words[RUN]), "recover")
+        result = self._steps(session, job, job.dialect.recover, words)
+        return Outcome(result.ok, result.text, "" if result.ok else "recover")
 
     def stage(self, plan: Plan, targets: Mapping[str, Target], run: str) -> dict[str, Outcome]:
         """Load candidates, take the devices' own diffs, discard; nodes without candidates are left out."""

@@ -36,12 +36,12 @@ class Outcome:
     """Read back after the commit."""
     pending_reset: bool = False
     clean: bool = False
-    """It failed, and what was staged is gone again."""
+    """It failed, and the node is as it was before."""
 
     @property
     def untouched(self) -> bool:
         """True when it failed before anything could be live on the device, and nothing was left there."""
-        return not self.ok and (self.clean or self.where in ("connect", "lock", "changed"))
+        return not self.ok and (self.clean or self.where in ("connect", "changed"))
 
 
 class Reach(Protocol):
@@ -51,7 +51,7 @@ class Reach(Protocol):
         """Look again, lock, stage, commit, read back."""
 
     def confirm(self, jobs: Mapping[str, Job], run: str) -> Mapping[str, Outcome]:
-        """Confirm, save, unlock."""
+        """Confirm, save, unlock; where that failed, `clean` says that the change is gone again."""
 
     def undo(self, jobs: Mapping[str, Job], run: str) -> Mapping[str, Outcome]:
         """Undo, unlock, read back."""

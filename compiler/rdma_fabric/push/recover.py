@@ -40,8 +40,9 @@ def recover_runs(
                         "node": name,
                         "phase": "done",
                         "status": "rolled-back",
-                        "detail": f"the run died here; run {by} brought the node back to before it, "
-                        "unless the change was confirmed already",
+                        "left": False,
+                        "detail": f"the run {'ended' if record.ended else 'died'} here; run {by} brought "
+                        "the node back to before it, unless the change was confirmed already",
                     }
                     for name in found
                     if name not in failed

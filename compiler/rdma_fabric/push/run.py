@@ -62,6 +62,8 @@ class Push:
     progress: Progress
     clock: Callable[[], str] = now
     rows: dict[str, Row] = field(default_factory=dict)
+    left: set[str] = field(default_factory=set)
+    """Nodes on which something of this run may still be: the next run drops it."""
 
     def execute(self) -> tuple[Row, ...]:
         """Carries the plan out; one row per row of the plan, in its order."""
@@ -97,9 +99,9 @@ class Push:
                 events.append({"event": "node", "node": row.node, "phase": "planned", "wave": row.wave})
         self.journal.append(events)
 
-    @staticmethod
-    def _done(row: Row) -> dict[str, Any]:
-        return {
+    def _done(self, row: Row) -> dict[str, Any]:
+        found = {"left": True} if row.node in self.left else {}
+        return found | {
             "event": "node",
             "node": row.node,
             "phase": "done",
@@ -208,6 +210,7 @@ class Push:
                 self._finish(name, "rolled-back", why)
             else:
                 self._finish(name, "failed", f"{why}; the undo failed too: {undone[name].text}")
+                self.left.add(name)
 
     def _confirm(self, jobs: Mapping[str, Job], committed: Mapping[str, Outcome]) -> None:
         if not jobs:
@@ -219,7 +222,11 @@ class Push:
             row = self.plan.row(name)
             assert row is not None and row.change is not None
             if not outcome.ok:
-                self._finish(name, "failed", f"{outcome.where}: {outcome.text}")
+                self._finish(
+                    name, "rolled-back" if outcome.clean else "failed", f"{outcome.where}: {outcome.text}"
+                )
+                if not outcome.clean and outcome.where != "save":
+                    self.left.add(name)
             elif row.change.blocked:
                 self._finish(name, "unknown", row.reason)
             elif committed[name].pending_reset:

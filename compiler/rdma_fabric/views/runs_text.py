@@ -51,4 +51,5 @@ def _node(node: NodeRecord) -> str:
     if node.phase != "done":
         return _OPEN[node.phase]
     wave = f" (wave {node.wave})" if node.wave else ""
-    return f"{node.status}{wave}{f': {node.detail}' if node.detail else ''}"
+    left = "; the next apply or rollback drops what the run left there" if node.left else ""
+    return f"{node.status}{wave}{f': {node.detail}' if node.detail else ''}{left}"
