@@ -826,6 +826,7 @@ def test_steps_of_a_session() -> None:
     ] == [
         ("configure session fabric-@RUN@ commit timer @TIMER_HMS@",),
         ("configure session fabric-@RUN@ commit",),
+        lock.lines,
         ("configure session fabric-@RUN@ abort",),
     ]
     assert change.undo_kind == "device-timer"

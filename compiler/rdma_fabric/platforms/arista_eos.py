@@ -197,7 +197,8 @@ def _session(
             Send((f"show session-config named {_SESSION} diffs",), keep="diff"),
         ),
         commit=(Send((f"configure session {_SESSION} commit timer @TIMER_HMS@",)),),
-        confirm=(Send((f"configure session {_SESSION} commit",)),),
+        # A confirm prints nothing; a timer that still runs would take the change back.
+        confirm=(Send((f"configure session {_SESSION} commit",)), Send(_LISTS, forbid=_TIMED)),
         save=(_SAVE,),
         undo=(_ABORT,),
         undo_kind="device-timer",
