@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from rdma_fabric.checker.fabric import Judged
@@ -24,6 +24,7 @@ MAJORITY_SHARE = 0.8
 _NOTHING = ("", *(absent.value for absent in (UNMANAGED, NOT_APPLICABLE)))
 
 
+@cache
 def setting_key(setting: str) -> str:
     """The group key of a setting or of a part of one ("...ecn.kmin"); "" for what is no port setting."""
     while "." in setting:

@@ -11,9 +11,9 @@ from rdma_fabric.checker.scopes import AnyRule, Hit
 from rdma_fabric.findings import Place, Position, Severity
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Raw:
-    """A hit at one place, before merging."""
+    """A hit at one place, before merging. Not frozen, as there may be a million of them; never changed."""
 
     rule: AnyRule
     hit: Hit
@@ -90,6 +90,8 @@ class _Explained:
 
     def covers(self, one: Raw) -> bool:
         """True when a hit of another rule explains this one, which is not more severe."""
+        if not self._by_place and not self._by_wishes:
+            return False
         node, port = one.place.node, one.place.port
         near = [*self._by_place.get((node, port), ()), *(self._by_place.get((node, ""), ()) if port else ())]
         near += self._of_wishes(node, port)

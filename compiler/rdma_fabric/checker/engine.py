@@ -62,6 +62,7 @@ class _Engine:
     raw: list[Raw] = field(default_factory=list)
     skipped: dict[tuple[str, str], int] = field(default_factory=dict)
     reach: dict[tuple[str, str, Position | None], set[str]] = field(default_factory=dict)
+    spots: dict[tuple[str, str], tuple[Place, str]] = field(default_factory=dict)
     census: Census = field(init=False)
 
     def run(self) -> Report:
@@ -73,7 +74,7 @@ class _Engine:
         rejected = self._rejected(findings)
         skipped = tuple((code, why, count) for (code, why), count in sorted(self.skipped.items()))
         return Report(
-            tuple(sorted(findings, key=lambda one: (-one.severity, *one.sort_key()))),
+            tuple(sorted(findings, key=_order)),
             rejected,
             _affected(rejected, self.judged),
             skipped,
@@ -177,15 +178,16 @@ class _Engine:
                 self._add(rule, hit, place)
 
     def _at(self, rule: AnyRule, hit: Hit, end: End, peer: str = "") -> None:
-        other = self.census.peer(end)
-        self._add(
-            rule,
-            hit,
-            Place(end.node, end.port),
-            peer=peer,
-            other=str(other) if other else "",
-            position=self._origin(end, hit.setting),
-        )
+        place, other = self._spot(end)
+        self._add(rule, hit, place, peer=peer, other=other, position=self._origin(end, hit.setting))
+
+    def _spot(self, end: End) -> tuple[Place, str]:
+        """The end as a place, and the other end's name."""
+        found = self.spots.get((end.node, end.port))
+        if found is None:
+            other = self.census.peer(end)
+            found = self.spots[end.node, end.port] = (Place(end.node, end.port), str(other) if other else "")
+        return found
 
     # -- blame
 
@@ -265,6 +267,11 @@ class _Engine:
             yield from named
         elif one.places:
             yield from self.reach.get((one.code, one.setting, one.position), ())
+
+
+def _order(one: Finding) -> tuple[object, ...]:
+    """Severity first, then as all reports; of thousands of places only the first decides."""
+    return (-one.severity, *replace(one, places=one.places[:1]).sort_key(), one.found)
 
 
 def _affected(rejected: tuple[str, ...], judged: Judged) -> dict[str, tuple[str, ...]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rdma_fabric.checker.blame import setting_key
@@ -20,31 +21,33 @@ SHOWN_PLACES = 6
 
 def grouped(raw: Iterable[Raw], judged: Judged) -> list[Finding]:
     """One finding per rule, setting, values and position; places in natural order."""
+    rank = {name: number for number, name in enumerate(judged.views)}
+    told: dict[int, tuple[Any, ...]] = {}
     rows: dict[Any, list[Raw]] = {}
     for one in raw:
         hit = one.hit
-        key = (
-            one.rule.code,
-            hit.setting,
-            hit.found,
-            hit.wanted,
-            hit.message,
-            one.position,
-            one.severity,
-            "together" if one.cable or len(hit.places) > 1 else _kind(one, judged),
-        )
-        rows.setdefault(key, []).append(one)
-    return [_finding(same) for same in rows.values()]
+        key = told.get(id(hit))
+        if key is None:
+            key = told[id(hit)] = (one.rule.code, hit.setting, hit.found, hit.wanted, hit.message)
+        kind = "together" if one.cable or len(hit.places) > 1 else _kind(one, judged)
+        rows.setdefault((key, one.position, one.severity, kind), []).append(one)
+    return [_finding(same, rank) for same in rows.values()]
 
 
 def _kind(one: Raw, judged: Judged) -> Any:
     """Only places of one kind share a finding: hosts with hosts, switches with switches."""
     view = judged.views.get(one.place.node)
-    return (view.is_host, view.hw.base) if view else None
+    return (view.is_host, view.hw.parts[0]) if view else None
 
 
-def _finding(rows: list[Raw]) -> Finding:
-    rows = sorted(rows, key=lambda one: (natural(one.place.node), natural(one.place.port), one.place.network))
+_natural = cache(natural)
+
+
+def _finding(rows: list[Raw], rank: Mapping[str, int]) -> Finding:
+    rows = sorted(
+        rows,
+        key=lambda one: (rank.get(one.place.node, -1), _natural(one.place.port), one.place.network),
+    )
     places = tuple(dict.fromkeys(one.place for one in rows if one.place != Place()))
     first = rows[0]
     hit = first.hit
