@@ -7,16 +7,19 @@ done per distinct combination of layers, speed and cable; equal nodes share one 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path as FilePath
 from typing import Any
 
 from rdma_fabric import thresholds
-from rdma_fabric.findings import Finding, InputError, Position, input_finding
+from rdma_fabric.findings import Finding, InputError, Position, did_you_mean, input_finding
 from rdma_fabric.hardware import Hardware, PortHardware, asic_of
 from rdma_fabric.intent.models import (
+    DEFAULT_PKEY,
     REST,
+    SM_PARTS,
     WISH_KEYS,
     EcnThresholds,
     Intent,
@@ -27,14 +30,16 @@ from rdma_fabric.intent.models import (
 from rdma_fabric.intent.quantities import Threshold
 from rdma_fabric.inventory.selector import Selector
 from rdma_fabric.inventory.selector import parse as parse_selector
-from rdma_fabric.inventory.types import Inventory, Node, Port
-from rdma_fabric.layers import Layer, Merged, make_layer, merge, split_dotted
+from rdma_fabric.inventory.subnets import Subnet, subnet
+from rdma_fabric.inventory.types import End, Inventory, Node, Port
+from rdma_fabric.layers import Layer, Merged, Path, make_layer, merge, remove, split_dotted
 from rdma_fabric.source import Document, load_yaml, parse_yaml, validate
 from rdma_fabric.state import (
     UNMANAGED,
     Amount,
     ClassState,
     Ecn,
+    IbPort,
     Marking,
     Maybe,
     Mtu,
@@ -43,8 +48,10 @@ from rdma_fabric.state import (
     PortState,
     QosState,
     Share,
+    SmState,
     SystemState,
     WatchdogTimers,
+    value_or,
 )
 
 
@@ -81,6 +88,10 @@ class Resolved:
     document: Document
     unused: tuple[tuple[Override, Position], ...] = ()
     """Overrides that select nothing."""
+    subnets: Mapping[str, Subnet] = field(default_factory=dict)
+    """Networks with transport infiniband."""
+    managed: Mapping[str, Merged] = field(default_factory=dict)
+    """The merge behind each subnet's wishes, for positions."""
 
     def where(self, *path: str | int) -> Position:
         """Where `path` of the intent file was written."""
@@ -96,7 +107,7 @@ class WhatIf:
     """The value as YAML; None removes the key."""
 
 
-def load_intent(path: Path) -> tuple[Intent, Document]:
+def load_intent(path: FilePath) -> tuple[Intent, Document]:
     """The intent file, validated as a whole; InputError holds every finding."""
     document = load_yaml(path)
     return validate(Intent, document), document
@@ -119,6 +130,17 @@ class _Rule:
     position: Position
 
 
+@dataclass(frozen=True, slots=True)
+class _Aim:
+    """One --set or --unset at a node or port."""
+
+    change: WhatIf
+    selector: Selector
+    layer: Layer | None
+    """None: `path` is taken out of what these nodes or ports have."""
+    path: Path
+
+
 @dataclass
 class _Resolver:
     intent: Intent
@@ -126,15 +148,21 @@ class _Resolver:
     inventory: Inventory
     changes: tuple[WhatIf, ...]
     findings: list[Finding] = field(default_factory=list)
-    wishes: dict[tuple[int, ...], tuple[Wishes, Merged] | None] = field(default_factory=dict)
+    wishes: dict[Any, tuple[Wishes, Merged] | None] = field(default_factory=dict)
     settings: dict[Any, PortPlan] = field(default_factory=dict)
     plans: dict[Any, NodePlan] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
+    """Overrides that select something."""
+    hit: set[WhatIf] = field(default_factory=set)
+    """What-ifs at a node or port, or without a key, that found one."""
     tops: dict[str, tuple[Layer, ...]] = field(default_factory=dict)
     what_if: tuple[Layer, ...] = ()
-    aimed: list[tuple[Selector, Layer]] = field(default_factory=list)
+    unset: tuple[Path, ...] = ()
+    aimed: list[_Aim] = field(default_factory=list)
     gone: bool = False
     """A class was taken out of the intent and its settings are to be reset."""
+    subnets: dict[str, Subnet] = field(default_factory=dict)
+    managed: dict[str, Merged] = field(default_factory=dict)
 
     def run(self) -> Resolved:
         self._what_if()
@@ -146,65 +174,121 @@ class _Resolver:
                 fragment, self.document.position, ("networks", name), f"network {name}", dotted=False
             )
             self.tops[name] = (base, layer, *self.what_if)
+            self._refuse_node_wide(layer, f"network {name}")
         self._absent()
+        for layers in self.tops.values():
+            self._wishes(layers)
         rules = tuple(self._rules())
         lengths = self._cables()
+        self._subnets()
         plans = {
             name: plan
             for name, node in self.inventory.nodes.items()
             if (plan := self._node(node, rules, lengths.get(name, {}))) is not None
         }
+        self._missed()
         if self.findings:
             raise InputError(self.findings)
         unused = tuple((rule.override, rule.position) for i, rule in enumerate(rules) if i not in self.used)
-        return Resolved(self.intent, self.inventory, plans, self.document, unused)
+        return Resolved(self.intent, self.inventory, plans, self.document, unused, self.subnets, self.managed)
+
+    def _subnets(self) -> None:
+        """InfiniBand networks; what a subnet manager does is wished for the network, not for a port."""
+        used = {port.network for node in self.inventory.nodes.values() for port in node.spec.ports.values()}
+        for network in sorted(used - {""}):
+            found = self._wishes(self.tops.get(network, self.tops[""]))
+            if found is not None and found[0].rdma.transport == "infiniband":
+                self.subnets[network] = subnet(network, found[0], self.inventory)
+                self.managed[network] = found[1]
+
+    def _sm(self, node: Node) -> tuple[SmState, Mapping[str, Position], str]:
+        """The subnet manager of a node, where it was written, and the service that it is; none mostly."""
+        for network, one in self.subnets.items():
+            owner = one.manager.owner
+            if node.name in one.managers:
+                position = self.managed[network].position(("subnet_manager",))
+                return one.managers[node.name], {"sm": position} if position else {}, SM_PARTS.get(owner, "")
+            if node.name in one.switches and owner != "switch":
+                return SmState(running=False), {}, ""
+        return SmState(), {}, ""
 
     # -- layers
 
     def _what_if(self) -> None:
         """Layers of --set: without a node they lie over intent and networks, with one over everything."""
         top: list[Layer] = []
+        unset: list[Path] = []
         for change in self.changes:
             target, _, key = change.key.rpartition(":")
-            position = _set_position(change)
             try:
-                value = parse_yaml(f"v: {change.text}\n".encode(), "--set").data["v"]
-                layer = make_layer({key: value}, lambda _path, at=position: at, (), f"--set {change.key}")
+                layer = None if change.text is None else _set_layer(change, key)
+                selector = _aim(target)
             except InputError as error:
                 self.findings.extend(error.findings)
-                continue
-            if target:
-                node, _, port = target.partition(":")
-                words = f"{node} port={port}" if port else node
-                self.aimed.append((parse_selector(words), layer))
+            except ValueError as error:
+                self._complain(str(error), _position(change), "write KEY, NODE:KEY or NODE:PORT:KEY")
             else:
-                top.append(layer)
-        self.what_if = tuple(top)
+                if target:
+                    self.aimed.append(_Aim(change, selector, layer, split_dotted(key)))
+                elif layer is not None:
+                    top.append(layer)
+                else:
+                    unset.append(split_dotted(key))
+        self.what_if, self.unset = tuple(top), tuple(unset)
+
+    def _missed(self) -> None:
+        """What-ifs that changed nothing are mistakes: an unknown node or port, a key that nobody sets."""
+        aims = {aim.change: aim for aim in self.aimed}
+        for change in () if self.findings else self.changes:
+            aim = aims.get(change)
+            if change in self.hit or (aim is None and change.text is not None):
+                continue
+            target, _, key = change.key.rpartition(":")
+            node, _, port = target.partition(":")
+            if aim is None or any(map(aim.selector.selects, self.inventory.nodes.values())):
+                self._complain(f"nothing sets {key}", _position(change), "write a key that is set")
+                continue
+            near = did_you_mean(node, self.inventory.nodes)
+            help = f"did you mean {near}?" if near and near != node else "name a port that is in a network"
+            what = f"port {port} of {node}" if port else f"node {node}"
+            self._complain(f"there is no {what}", _position(change), help)
+
+    def _complain(self, message: str, position: Position, help: str, found: str = "") -> None:
+        self.findings.append(input_finding("reference", message, position, help, found=found))
+
+    def _refuse_node_wide(self, layer: Layer, where: str) -> None:
+        """Host settings that a node has once mean nothing for a network or port."""
+        hosts = layer.data.get("hosts")
+        for key in NODE_WIDE:
+            if isinstance(hosts, dict) and key in hosts:
+                position = layer.positions.get(("hosts", key)) or self.document.position(())
+                help = "set it at the top level, in an override for nodes, or in the data of a group or node"
+                self._complain(f"hosts.{key} holds for whole nodes, not for a {where}", position, help)
 
     def _absent(self) -> None:
         """`absent` keys lie below the intent as their reset value; a key that is set as well is an error."""
         reset: dict[str, Any] = {}
+        written: dict[str, Position] = {}
         for index, key in enumerate(self.intent.absent):
-            position = self.document.position(("absent", index))
+            position = written[key] = self.document.position(("absent", index))
             parts = split_dotted(key)
-            value = RESETS.get("ecn" if parts[0] == "classes" and parts[2:] == ("ecn",) else key)
+            of_class = parts[0] == "classes" and parts[2:] == ("ecn",)
+            value = RESETS.get("ecn" if of_class else key)
             if parts[0] == "classes" and len(parts) == 2:
                 self.gone = True
             elif value is None:
                 help = f"what can be reset: {', '.join(sorted(RESETS))}, classes.NAME, classes.NAME.ecn"
-                self.findings.append(
-                    input_finding("reference", f"{key} cannot be reset", position, help, found=key)
-                )
+                self._complain(f"{key} cannot be reset", position, help, key)
                 continue
             if _is_set(self.document.data, parts):
-                help = "remove the key from the intent, or from absent"
-                self.findings.append(
-                    input_finding("reference", f"{key} is absent and set", position, help, found=key)
-                )
+                self._complain(f"{key} is absent and set", position, "remove it from absent, or its key", key)
+            elif of_class and not _is_set(self.document.data, parts[:2]):
+                help = f"write {'.'.join(parts[:2])} to reset all of it"
+                self._complain(f"the intent has no class {parts[1]}", position, help, key)
             elif value is not None:
                 reset[key] = value
         if reset:
-            layer = make_layer(reset, lambda _path: self.document.position(("absent",)), (), "absent")
+            layer = make_layer(reset, lambda path: written[str(path[0])], (), "absent")
             self.tops = {name: (layers[0], layer, *layers[1:]) for name, layers in self.tops.items()}
 
     def _rules(self) -> Iterator[_Rule]:
@@ -217,12 +301,11 @@ class _Resolver:
                 )
             except ValueError as error:
                 position = self.document.position((*at, "where"))
-                help = (
-                    getattr(error, "help", "")
-                    or "a selector is node names and fact=value, separated by commas"
-                )
-                self.findings.append(input_finding("reference", str(error), position, help))
+                help = getattr(error, "help", "") or "write node names and fact=value, separated by commas"
+                self._complain(getattr(error, "text", str(error)), position, help)
                 continue
+            if selector.by_port:
+                self._refuse_node_wide(layer, "port")
             yield _Rule(override, selector, layer, self.document.position((*at, "where")))
 
     def _cables(self) -> dict[str, dict[str, float | None]]:
@@ -238,8 +321,11 @@ class _Resolver:
         self, node: Node, rules: tuple[_Rule, ...], lengths: Mapping[str, float | None]
     ) -> NodePlan | None:
         matched = tuple(i for i, rule in enumerate(rules) if rule.selector.node(node))
-        aimed = tuple(i for i, (selector, _) in enumerate(self.aimed) if selector.node(node))
-        key = (id(node.spec), matched, aimed, tuple(sorted(lengths.items(), key=lambda item: item[0])))
+        aimed = tuple(i for i, aim in enumerate(self.aimed) if aim.selector.node(node))
+        key: Any = (id(node.spec), matched, aimed, tuple(sorted(lengths.items(), key=lambda item: item[0])))
+        if self.subnets:
+            ports = (self._ib(node, port) for port in node.spec.ports.values())
+            key = (*key, self._sm(node)[0], *map(id, ports))
         if key not in self.plans:
             plan = self._build(
                 node, [(i, rules[i]) for i in matched], [self.aimed[i] for i in aimed], lengths
@@ -253,15 +339,14 @@ class _Resolver:
         self,
         node: Node,
         rules: list[tuple[int, _Rule]],
-        aimed: list[tuple[Selector, Layer]],
+        aimed: list[_Aim],
         lengths: Mapping[str, float | None],
     ) -> NodePlan | None:
         spec = node.spec
         overrides = [(i, rule) for i, rule in rules if not rule.selector.by_port]
         self.used.update(i for i, _ in overrides)
         top = (*self.tops[""], *(rule.layer for _, rule in overrides), *spec.layers)
-        top += tuple(layer for selector, layer in aimed if not selector.by_port)
-        system = self._wishes(top)
+        system = self._wishes(top, [aim for aim in aimed if not aim.selector.by_port])
         ports: dict[str, PortPlan] = {}
         for port in spec.ports.values():
             if port.network:
@@ -270,7 +355,9 @@ class _Resolver:
                     ports[port.name] = plan
         if system is None or len(ports) != sum(1 for port in spec.ports.values() if port.network):
             return None
-        hardware = _hardware(node, lengths)
+        sm, sm_origins, service = self._sm(node)
+        fabric = {port for port, plan in ports.items() if plan.wishes.rdma.transport == "infiniband"}
+        hardware = _hardware(node, lengths, fabric, service)
         states = tuple(
             PortState(
                 name,
@@ -282,7 +369,10 @@ class _Resolver:
             for name, plan in ports.items()
         )
         wishes, merged = system
-        state = NodeState(_system(node, wishes, merged, ports), states)
+        whole = _system(node, wishes, merged, ports)
+        if sm != SmState():
+            whole = replace(whole, sm=sm, origins={**whole.origins, **sm_origins})
+        state = NodeState(whole, states)
         return NodePlan(hardware, wishes, ports, state)
 
     def _port(
@@ -290,7 +380,7 @@ class _Resolver:
         node: Node,
         port: Port,
         rules: list[tuple[int, _Rule]],
-        aimed: list[tuple[Selector, Layer]],
+        aimed: list[_Aim],
         length: float | None,
     ) -> PortPlan | None:
         if port.network not in self.tops:
@@ -302,25 +392,54 @@ class _Resolver:
             *(rule.layer for _, rule in matched),
             *node.spec.layers,
             *port.layers,
-            *(layer for selector, layer in aimed if selector.port(port)),
         )
+        here = tuple(aim for aim in aimed if aim.selector.port(port))
         cable = None if length is None else math.ceil(length)
-        key = (*map(id, layers), node.is_host, port.kind, port.speed_gbps, cable, port.nic)
+        ib = self._ib(node, port)
+        key = (
+            *map(id, layers),
+            *map(id, here),
+            node.is_host,
+            port.kind,
+            port.speed_gbps,
+            cable,
+            port.nic,
+            id(ib),
+        )
         if key not in self.settings:
-            found = self._wishes(layers)
+            for layer in port.layers:
+                self._refuse_node_wide(layer, "port")
+            found = self._wishes(layers, here)
             if found is None:
                 return None
             wishes, merged = found
-            self.settings[key] = _PortBuilder(wishes, merged, node.is_host, port, cable, self.gone).plan()
+            self.settings[key] = _PortBuilder(
+                wishes, merged, node.is_host, port, cable, self.gone, ib, self._ipoib_mtu(port.network)
+            ).plan()
         return self.settings[key]
 
-    def _wishes(self, layers: tuple[Layer, ...]) -> tuple[Wishes, Merged] | None:
-        key = tuple(map(id, layers))
+    def _ib(self, node: Node, port: Port) -> IbPort | None:
+        """What the subnet manager gives a host port; None for every other port."""
+        one = self.subnets.get(port.network)
+        return one.ports.get(End(node.name, port.name)) if one else None
+
+    def _ipoib_mtu(self, network: str) -> int:
+        """IP MTU of an IPoIB interface in datagram mode: that of its group less the 4-byte header
+        (RFC 4391); 0 without a group."""
+        one = self.subnets.get(network)
+        rows = one.partitions.rows if one else ()
+        return next((row.mtu - 4 for row in rows if row.ipoib and row.pkey == DEFAULT_PKEY), 0)
+
+    def _wishes(self, layers: tuple[Layer, ...], aimed: Sequence[_Aim] = ()) -> tuple[Wishes, Merged] | None:
+        """The layers over one another with what-ifs at this node or port on top; validated once."""
+        key = (*map(id, layers), *map(id, aimed))
         if key not in self.wishes:
-            merged = merge(layers)
-            for change in self.changes:
-                if change.text is None:
-                    _remove(merged.data, change.key)
+            merged = merge((*layers, *(aim.layer for aim in aimed if aim.layer)))
+            self.hit.update(aim.change for aim in aimed if aim.layer)
+            gone = [(change, split_dotted(change.key)) for change in self.changes if change.text is None]
+            gone = [one for one in gone if one[1] in self.unset]
+            gone += [(aim.change, aim.path) for aim in aimed if aim.layer is None]
+            self.hit.update(change for change, path in gone if remove(merged, path))
             self.wishes[key] = self._validated(merged)
         return self.wishes[key]
 
@@ -329,7 +448,7 @@ class _Resolver:
         try:
             return validate(Wishes, document), merged  # type: ignore[arg-type]
         except InputError as error:
-            self.findings.extend(error.findings)
+            self.findings.extend(document.own(one) for one in error.findings)
             return None
 
 
@@ -358,7 +477,13 @@ class _MergedDocument:
     def key_position(self, path: Iterable[Any]) -> Position:
         return self.position(path)
 
+    def own(self, found: Finding) -> Finding:
+        """The finding without an excerpt of the intent where the value stands in another file."""
+        return found if found.position and found.position.file == self.path else replace(found, excerpt="")
 
+
+NODE_WIDE = ("modules", "module_options", "sysctl", "limits", "environment", "nccl")
+"""Host settings that a node has once, not per port."""
 RESETS: Mapping[str, Any] = {"pfc.watchdog": False, "ecn": False, "dcqcn": False}
 """What `absent` can reset, and the intent's value that means "off"."""
 
@@ -371,27 +496,40 @@ def _is_set(data: Any, parts: Iterable[str]) -> bool:
     return True
 
 
-def _set_position(change: WhatIf) -> Position:
-    return Position(f"--set {change.key}={change.text}", 0, 0)
+def _position(change: WhatIf) -> Position:
+    """What-ifs are written on the command line."""
+    word = f"--unset {change.key}" if change.text is None else f"--set {change.key}={change.text}"
+    return Position(word, 0, 0)
 
 
-def _remove(data: dict[str, Any], key: str) -> None:
-    *path, last = key.split(".")
-    below: Any = data
-    for part in path:
-        below = below.get(part) if isinstance(below, dict) else None
-    if isinstance(below, dict):
-        below.pop(last, None)
+def _set_layer(change: WhatIf, key: str) -> Layer:
+    value = parse_yaml(f"v: {change.text}\n".encode(), f"--set {change.key}={change.text}").data["v"]
+    return make_layer({key: value}, lambda _path: _position(change), (), f"--set {change.key}")
 
 
-def _hardware(node: Node, lengths: Mapping[str, float | None]) -> Hardware:
+def _aim(target: str) -> Selector:
+    """NODE or NODE:PORT as a selector."""
+    node, _, port = target.partition(":")
+    return parse_selector(f"{node} port={port}" if port else node)
+
+
+def _nic(node: Node, port: Port, fabric: Collection[str]) -> str:
+    """Kind of the NIC as far as its settings go: all InfiniBand ports of hosts are alike."""
+    if not node.is_host:
+        return ""
+    return "ib" if port.name in fabric else port.nic or "generic"
+
+
+def _hardware(
+    node: Node, lengths: Mapping[str, float | None], fabric: Collection[str], service: str
+) -> Hardware:
     spec = node.spec
     ports = tuple(
         PortHardware(
             name=port.name,
             kind=port.kind,
             speed_gbps=port.speed_gbps,
-            nic=(port.nic or "generic") if node.is_host else "",
+            nic=_nic(node, port, fabric),
             rdma=port.rdma,
             bdf=port.bdf,
             parent=port.parent,
@@ -404,7 +542,8 @@ def _hardware(node: Node, lengths: Mapping[str, float | None]) -> Hardware:
     )
     nics = sorted({f"nic_{port.nic}" for port in ports if port.nic})
     asic = None if node.is_host else asic_of(spec.model)
-    return Hardware((spec.platform, *nics), spec.model, spec.version, ports, asic, spec.options)
+    services = (service,) if service else ()
+    return Hardware((spec.platform, *nics, *services), spec.model, spec.version, ports, asic, spec.options)
 
 
 # -- one port
@@ -420,11 +559,25 @@ class _PortBuilder:
     port: Port
     cable: int | None
     gone: bool = False
+    ib: IbPort | None = None
+    ipoib_mtu: int = 0
     origins: dict[str, Position] = field(default_factory=dict)
 
     def plan(self) -> PortPlan:
+        if self.wishes.rdma.transport == "infiniband":
+            return PortPlan(self.wishes, self.merged, self._infiniband(), self.origins)
         settings = PortSettings(self._mtu(), self._qos(), self._marking())
         return PortPlan(self.wishes, self.merged, settings, self.origins)
+
+    def _infiniband(self) -> PortSettings:
+        """Credits and lanes instead of PFC, ECN and DSCP; the MTU of a host port is that of IPoIB."""
+        self._from("ib", "subnet_manager")
+        self._from("mtu", "subnet_manager")
+        if self.ib is None:
+            return PortSettings()
+        mode = value_or(self.ib.mode, "datagram")
+        fits = self.ipoib_mtu and mode == "datagram"
+        return PortSettings(mtu=Mtu(ip=self.ipoib_mtu if fits else UNMANAGED), ib=self.ib)
 
     def _from(self, name: str, *path: Any) -> None:
         position = self.merged.position(path)
@@ -453,7 +606,7 @@ class _PortBuilder:
         pfc = self.wishes.pfc
         return QosState(
             trust=self.wishes.trust,
-            dscp_to_priority=_dscp_map(classes),
+            dscp_to_priority=_dscp_map(classes) if self.wishes.trust != "pcp" else UNMANAGED,
             pcp_to_priority=_pcp_map(classes) if self.wishes.trust != "dscp" else UNMANAGED,
             classes=tuple(self._class(priority) for priority in range(8)),
             watchdog=self._timers(),
@@ -490,13 +643,14 @@ class _PortBuilder:
         return lossless and pfc.watchdog.mode != "off"
 
     def _ecn(self, name: str, one: TrafficClass, at: str) -> Maybe[Ecn | None]:
-        own = one.ecn is not None
+        speed = f"{self.port.speed_gbps}G"
+        own = one.ecn.at(self.port.speed_gbps) if one.ecn else None
         table = one.ecn if own else (self.wishes.ecn if one.lossless else None)
         row = table.at(self.port.speed_gbps) if table else None
-        if self.is_host or row is None or row.mode == "device":
+        if self.is_host or table is None or row is None or row.mode == "device":
             return UNMANAGED
-        speed = f"{self.port.speed_gbps}G"
-        self._from(f"{at}.ecn", *(("classes", name) if own else ()), "ecn", speed)
+        below = ("classes", name, "ecn") if own else ("ecn",)
+        self._from(f"{at}.ecn", *below, speed if speed in table.root else "any")
         if row.mode == "off":
             return None
         return _ramp(row, self.port.speed_gbps)
@@ -512,14 +666,15 @@ class _PortBuilder:
     @staticmethod
     def _share(classes: list[TrafficClass]) -> Maybe[Share | None]:
         """Classes on one priority share its queue: their percentages add up."""
-        strict = next((one for one in classes if one.scheduler == "strict"), None)
-        if strict:
-            return Share("strict", 0, UNMANAGED if strict.cap is None else round(strict.cap.value))
+        caps = [one.cap.value for one in classes if one.cap is not None]
+        cap: Maybe[int | None] = max(1, round(min(caps))) if caps else UNMANAGED
+        if any(one.scheduler == "strict" for one in classes):
+            return Share("strict", 0, cap)
         percents = [one.bandwidth.value for one in classes if one.bandwidth is not None]
         weights = [one.weight for one in classes if one.weight is not None]
         if percents:
-            return Share("dwrr", round(sum(percents)))
-        return Share("dwrr", sum(weights)) if weights else UNMANAGED
+            return Share("dwrr", round(sum(percents)), cap)
+        return Share("dwrr", sum(weights), cap) if weights else UNMANAGED
 
     def _timers(self) -> WatchdogTimers:
         pfc = self.wishes.pfc
@@ -645,13 +800,17 @@ def _system(node: Node, wishes: Wishes, merged: Merged, ports: Mapping[str, Port
     )
 
 
-def _sysctl(wanted: Mapping[str, str], ports: Mapping[str, PortPlan]) -> dict[str, str]:
-    """`*` in a key stands for every port in a network, `/` for the dots in a port's own name."""
+def _sysctl(wanted: Mapping[str, str], ports: Iterable[str]) -> dict[str, str]:
+    """A part of a key with `*` stands for every port in a network whose name fits (`eth*`, `*`).
+
+    sysctl writes `/` for the dots in a port's own name (sysctl(8)).
+    """
     found: dict[str, str] = {}
     for key, value in wanted.items():
-        names = [key.replace("*", port.replace(".", "/")) for port in ports] if "*" in key else [key]
-        for name in names:
-            found[name] = value
+        glob = next((part for part in key.split(".") if "*" in part), "")
+        names = [port for port in ports if fnmatchcase(port, glob)] if glob else [""]
+        for port in names:
+            found[key.replace(glob, port.replace(".", "/")) if glob else key] = value
     return found
 
 

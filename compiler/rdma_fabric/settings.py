@@ -19,6 +19,8 @@ from rdma_fabric.state import (
     Difference,
     Ecn,
     NodeState,
+    Partition,
+    Partitions,
     PortSettings,
     Share,
     pfc_priorities,
@@ -56,9 +58,37 @@ def text(value: Any) -> str:
     if isinstance(value, Share):
         cap = f" at most {value.cap}%" if isinstance(value.cap, int) else ""
         return ("strict" if value.scheduler == "strict" else f"dwrr {value.weight}") + cap
+    if isinstance(value, Partitions):
+        return "; ".join(map(partition, value.rows)) or "none"
     if isinstance(value, tuple):
         return ",".join(map(str, value)) or "none"
     return str(value)
+
+
+def partition(one: Partition, members: tuple[str, ...] = ()) -> str:
+    """A partition in short: "compute 0x0010 ipoib mtu 4096 sl 1, 16 members"; `members` are told by name."""
+    group = f" ipoib mtu {one.mtu}" if one.ipoib else ""
+    rate = f" rate {one.rate}" if isinstance(one.rate, str) else ""
+    scope = f" scope {one.scope}" if isinstance(one.scope, int) else ""
+    names = f", among them {','.join(members)}" if members else ""
+    count = f"{len(one.members)} member{'' if len(one.members) == 1 else 's'}"
+    return f"{one.name} 0x{one.pkey:04x}{group}{rate} sl {one.sl}{scope}, {count}{names}"
+
+
+def partition_texts(found: Partitions, wanted: Partitions) -> tuple[str, str]:
+    """(found, wanted) with only those partitions that differ, and only the members that do."""
+
+    def side(one: Partitions, other: Partitions) -> str:
+        parts = []
+        for row in one.rows:
+            if row not in other.rows:
+                beside = other.named(row.name)
+                more = tuple(sorted(set(row.members) - set(beside.members))) if beside else ()
+                parts.append(partition(row, more[:8]))
+        gone = [row.name for row in other.rows if one.named(row.name) is None]
+        return "; ".join([*parts, *(f"no {name}" for name in gone)]) or "the same"
+
+    return side(found, wanted), side(wanted, found)
 
 
 def _ecn(value: Ecn) -> str:
@@ -167,6 +197,14 @@ _MARKING_TITLES = {
     "np": "DCQCN notification point",
     "rp": "DCQCN reaction point",
 }
+_IB_TITLES = {
+    "link": "link state",
+    "mtu": "NeighborMTU",
+    "pkeys": "P_Keys",
+    "sl_to_vl": "SL-to-VL map",
+    "mode": "IPoIB mode",
+    "children": "IPoIB P_Key interfaces",
+}
 _TIMER_TITLES = {"detect_ms": "detect", "restore_ms": "restore", "poll_ms": "poll", "action": "action"}
 
 
@@ -194,7 +232,20 @@ def group_of(path: str) -> Group:
         return Group(
             path, f"DCQCN {key}", "marking.np", lambda s: text(dict(s.marking.parameters).get(key, UNKNOWN))
         )
+    if part == "ib":
+        show = _pkeys(name) if name in ("pkeys", "children") else _field("ib", name)
+        return Group(path, _IB_TITLES[name], "ib", show)
     return Group(path, _MARKING_TITLES[name], path, _field("marking", name))
+
+
+def _pkeys(name: str) -> Callable[[PortSettings], str]:
+    """P_Keys in hexadecimal, as every tool of InfiniBand writes them."""
+
+    def show(settings: PortSettings) -> str:
+        value = getattr(settings.ib, name)
+        return text(tuple(f"0x{key:04x}" for key in value)) if isinstance(value, tuple) else text(value)
+
+    return show
 
 
 def _class_group(priority: int, field: str) -> Group:
@@ -224,7 +275,7 @@ class Deviation:
         return f"{self.port} {self.title}" if self.port else self.title
 
 
-_PORT_PATH = re.compile(r"ports\.(.+?)\.((?:mtu|qos|marking)(?:\..+)?)")
+_PORT_PATH = re.compile(r"ports\.(.+?)\.((?:mtu|qos|marking|ib)(?:\..+)?)")
 
 
 def deviations(found: Iterable[Difference], wanted: NodeState, seen: NodeState) -> tuple[Deviation, ...]:
@@ -258,14 +309,34 @@ def _deviation(
     unknown = all(one.unknown for one in rows)
     if not port:
         kind, _, name = key.partition(".")
-        title = f"{_SYSTEM_TITLES.get(kind, kind)} {name}".strip()
-        return Deviation("", key, title, text(rows[0].found), text(rows[0].wanted), unknown, paths)
+        title = f"{_SYSTEM_TITLES.get(kind, kind)} {_SM_TITLES.get(name, name) if kind == 'sm' else name}"
+        found, want = rows[0].found, rows[0].wanted
+        texts = text(found), text(want)
+        if isinstance(found, Partitions) and isinstance(want, Partitions):
+            texts = partition_texts(found, want)
+        return Deviation("", key, title.strip(), *texts, unknown, paths)
     group = group_of(split_path(paths[0])[1])
     have = group.show(seen[port]) if port in seen else "port not found"
     return Deviation(port, key, group.title, have, group.show(wanted[port]), unknown, paths)
 
 
-_SYSTEM_TITLES = {"module_options": "module option", "modules": "module", "limits": "limit"}
+_SYSTEM_TITLES = {
+    "module_options": "module option",
+    "modules": "module",
+    "limits": "limit",
+    "sm": "subnet manager",
+}
+_SM_TITLES = {
+    "loaded": "files loaded",
+    "guid": "port",
+    "both": "full and limited membership at once",
+    "vls": "data lanes",
+    "sl_to_vl": "SL-to-VL map",
+    "high_limit": "high-priority limit",
+    "high": "high-priority lanes",
+    "low": "low-priority lanes",
+    "levels": "service levels",
+}
 
 
 __all__ = [

@@ -178,12 +178,90 @@ class Marking:
 
 
 @dataclass(frozen=True, slots=True)
+class IbPort:
+    """InfiniBand values of one port. All but `mode` and `children` are given by the subnet manager."""
+
+    link: Maybe[str] = UNMANAGED
+    """Logical state: active, armed, init, down."""
+    mtu: Maybe[int] = UNMANAGED
+    """NeighborMTU in bytes; what both ends of the cable can do, nobody sets it."""
+    pkeys: Maybe[tuple[int, ...]] = UNMANAGED
+    """P_Key table without empty entries, sorted; bit 15 = full member."""
+    sl_to_vl: Maybe[tuple[int, ...]] = UNMANAGED
+    """16 virtual lanes, index = service level; 15 = drop."""
+    mode: Maybe[str] = UNMANAGED
+    """IPoIB mode: datagram or connected."""
+    children: Maybe[tuple[int, ...]] = UNMANAGED
+    """P_Keys (with bit 15) that have an IPoIB interface of their own, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition of an InfiniBand subnet as the subnet manager has it."""
+
+    name: str
+    pkey: int
+    """15 bits, without the membership bit."""
+    ipoib: bool = False
+    mtu: int = 2048
+    """Of its IPoIB broadcast group, bytes."""
+    rate: Maybe[str] = UNMANAGED
+    """Gbit/s of its IPoIB broadcast group ("2.5", "100")."""
+    sl: int = 0
+    scope: Maybe[int] = UNMANAGED
+    members: tuple[str, ...] = ()
+    """"WHO=full", "WHO=limited", "WHO=both", sorted; WHO is a port GUID (0x and 16 digits), ALL, ALL_CAS,
+    ALL_SWITCHES, ALL_ROUTERS or SELF."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """All partitions of a subnet, sorted by P_Key; compared as a whole, since one too many is a hole."""
+
+    rows: tuple[Partition, ...] = ()
+
+    def named(self, name: str) -> Partition | None:
+        """The partition of that name, or None."""
+        return next((one for one in self.rows if one.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class SmState:
+    """The subnet manager of a node."""
+
+    running: Maybe[bool] = UNMANAGED
+    role: Maybe[str] = UNMANAGED
+    """master or standby; follows from the priorities of all subnet managers, nobody sets it."""
+    loaded: Maybe[bool] = UNMANAGED
+    """The running process has read its files as they are now."""
+    guid: Maybe[str] = UNMANAGED
+    """Port that it manages the subnet through."""
+    priority: Maybe[int] = UNMANAGED
+    lmc: Maybe[int] = UNMANAGED
+    routing: Maybe[tuple[str, ...]] = UNMANAGED
+    both: Maybe[bool] = UNMANAGED
+    """A port may be full and limited member of one partition."""
+    vls: Maybe[int] = UNMANAGED
+    """Data virtual lanes in use: 1, 2, 4, 8 or 15."""
+    sl_to_vl: Maybe[tuple[int, ...]] = UNMANAGED
+    high_limit: Maybe[int] = UNMANAGED
+    """4 KB units that the high-priority lanes may send before the others get a turn."""
+    high: Maybe[tuple[str, ...]] = UNMANAGED
+    """"LANE:WEIGHT" of the high-priority arbitration table; weight in 64-byte units."""
+    low: Maybe[tuple[str, ...]] = UNMANAGED
+    levels: Maybe[tuple[str, ...]] = UNMANAGED
+    """Which traffic gets which service level, first match wins: "any, pkey 0x0010: 1", "default: 0"."""
+    partitions: Maybe[Partitions] = UNMANAGED
+
+
+@dataclass(frozen=True, slots=True)
 class PortSettings:
     """All settings of one port; a few hundred distinct values in a fabric, shared."""
 
     mtu: Mtu = Mtu()
     qos: QosState = QosState()
     marking: Marking = Marking()
+    ib: IbPort = IbPort()
 
 
 def _not_read(cls: Any, **given: Any) -> Any:
@@ -196,6 +274,7 @@ NOT_READ: Final = PortSettings(
         QosState, classes=(_not_read(ClassState),) * len(PRIORITIES), watchdog=_not_read(WatchdogTimers)
     ),
     marking=_not_read(Marking, parameters=()),
+    ib=_not_read(IbPort),
 )
 """Settings of a port of which nothing could be read: every field is UNKNOWN."""
 
@@ -230,6 +309,7 @@ class SystemState:
     """NCCL / UCX variables of the node's job environment."""
     owners: Maybe[tuple[str, ...]] = UNMANAGED
     """Other agents found that write the same settings (lldpad, an operator, a macro)."""
+    sm: SmState = SmState()
     origins: Origins = field(default_factory=dict, compare=False, hash=False, repr=False)
 
 
@@ -314,7 +394,7 @@ def _walk(wanted: Any, seen: Any, path: str) -> Iterator[Difference]:
             )
 
 
-_LEAVES = (Amount, Ecn, Share)
+_LEAVES = (Amount, Ecn, Share, Partitions)
 
 
 def _is_leaf(value: Any) -> bool:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, WithJsonSchema, model_validator
@@ -24,6 +25,27 @@ class Model(BaseModel):
     """Base of every model: unknown keys are errors, values are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
+
+
+Flag = Annotated[bool, Field(strict=True)]
+"""true or false; not 1, "true" or "on", which readers take differently."""
+
+
+def _line(value: Any) -> Any:
+    """Text that reports print as it is: one line, nothing invisible."""
+    odd = next((c for c in value if not c.isprintable()), None) if isinstance(value, str) else None
+    if odd is not None:
+        raise BadValue(f"the text holds the character U+{ord(odd):04X}", "write one line of visible text")
+    return value
+
+
+Line = Annotated[str, BeforeValidator(_line)]
+
+
+def _version(value: Any) -> Any:
+    if type(value) is not int:  # Python holds true and 1.0 for equal to 1
+        raise BadValue(f"{shown(str(value))} is not a version", "write version: 1")
+    return value
 
 
 def _mtu(value: Any) -> Any:
@@ -112,7 +134,7 @@ class Rdma(Model):
 
 
 def _rdma_mtu(value: Any) -> Any:
-    if isinstance(value, bool) or value not in RDMA_MTUS:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in RDMA_MTUS:
         raise BadValue(
             f"{shown(str(value))} is not an RDMA MTU", f"write one of {', '.join(map(str, RDMA_MTUS))}"
         )
@@ -198,8 +220,8 @@ class EcnTable(RootModel[Annotated[dict[SpeedKey, EcnThresholds], BeforeValidato
 class PfcScope(Model):
     """PFC of one lossless class where it is not both ways on every port."""
 
-    tx: bool = True
-    rx: bool = True
+    tx: Flag = True
+    rx: Flag = True
 
 
 def _pfc_scope(value: Any) -> Any:
@@ -218,9 +240,9 @@ class TrafficClass(Model):
     dscp: DscpSet = ()
     pcp: tuple[Priority, ...] = ()
     """802.1p values that also enter this class; default: its own priority."""
-    lossless: bool = False
+    lossless: Flag = False
     bandwidth: Percent | None = None
-    weight: Annotated[int, Field(ge=1, le=255)] | None = None
+    weight: Annotated[int, Field(strict=True, ge=1, le=255)] | None = None
     """Relative weight where percent is not meant."""
     scheduler: Literal["strict", "dwrr"] | None = None
     cap: Percent | None = None
@@ -231,6 +253,10 @@ class TrafficClass(Model):
     """Bytes per port, overrides pfc.headroom."""
     kind: ClassKind | None = None
     """Default: from the class's name (cnp, control), else data."""
+    sl: Annotated[int, Field(ge=0, le=15)] | None = None
+    """InfiniBand: service level of this class. Without one the class is none of an InfiniBand network."""
+    vl: Annotated[int, Field(ge=0, le=14)] | None = None
+    """InfiniBand: virtual lane; default: the classes' lanes are counted from 0 by service level."""
 
 
 def _watchdog(value: Any) -> Any:
@@ -249,7 +275,7 @@ class WatchdogWish(Model):
     restore: Duration | None = None
     poll: Duration | None = None
     action: Literal["drop", "forward", "alert", "errdisable", "notify"] | None = None
-    require: bool = False
+    require: Flag = False
     """True: a platform that cannot meet a value exactly is an error instead of a note."""
 
 
@@ -276,16 +302,20 @@ class Pfc(Model):
         BeforeValidator(_dcbx),
         WithJsonSchema({"enum": ["none", "off", "ieee", "cee"]}),
     ] = "none"
-    enabled: bool = True
+    enabled: Flag = True
     """False (by override): no PFC on these ports, e.g. spine links of a design that pauses hosts only."""
+
+
+Parameter = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,55}$")]
+ParameterValue = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
 
 
 class Dcqcn(Model):
     """DCQCN congestion control of the hosts; np and rp are parameters by their usual names."""
 
-    enabled: bool = True
-    np: dict[str, int] = Field(default_factory=dict)
-    rp: dict[str, int] = Field(default_factory=dict)
+    enabled: Flag = True
+    np: dict[Parameter, ParameterValue] = Field(default_factory=dict)
+    rp: dict[Parameter, ParameterValue] = Field(default_factory=dict)
 
 
 def _dcqcn(value: Any) -> Any:
@@ -314,6 +344,14 @@ ClassName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")]
 EnvName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{1,60}$")]
 
 
+class Ipoib(Model):
+    """IP over InfiniBand on a host's InfiniBand ports."""
+
+    mode: Literal["datagram", "connected"] | None = None
+    interfaces: bool = False
+    """True: every partition of the port but the default one has an interface of its own (ib0.8010)."""
+
+
 class Hosts(Model):
     """Host settings outside the NIC's QoS."""
 
@@ -324,43 +362,94 @@ class Hosts(Model):
     limits: dict[ModuleName, Scalar] = Field(default_factory=dict)
     environment: dict[EnvName, Scalar] = Field(default_factory=dict)
     """NCCL / UCX variables in addition to those that follow from the classes."""
-    nccl: bool = False
+    nccl: Flag = False
     """True: NCCL_IB_TC and its kin are compiled into /etc/nccl.conf."""
-    force_traffic_class: bool = True
+    force_traffic_class: Flag = True
     """Let the NIC mark all RoCE traffic with the RoCE class's DSCP where its driver can."""
     roce_class: str = ""
     """The class that RoCE traffic uses; default: the first lossless class."""
+    ipoib: Ipoib | None = None
+    """InfiniBand ports only."""
 
 
 class SmNode(Model):
     """One subnet manager."""
 
-    node: str
-    priority: Annotated[int, Field(ge=0, le=15)] = 0
+    node: Line
+    priority: Annotated[int, Field(strict=True, ge=0, le=15)] = 0
+
+
+IB_RATES: Final[Mapping[str, int]] = {
+    "2.5": 2, "10": 3, "30": 4, "5": 5, "20": 6, "40": 7, "60": 8, "80": 9, "120": 10, "14": 11, "56": 12,
+    "112": 13, "168": 14, "25": 15, "100": 16, "200": 17, "300": 18, "28": 19, "50": 20, "400": 21,
+    "600": 22, "800": 23, "1200": 24,
+}  # fmt: skip
+"""Gbit/s -> code of InfiniBand's rate fields (include/iba/ib_types.h of OpenSM); not in order."""
+
+
+def _ib_rate(value: Any) -> Any:
+    text = str(value).removesuffix("G")
+    if isinstance(value, bool) or text not in IB_RATES:
+        known = ", ".join(sorted(IB_RATES, key=float))
+        raise BadValue(f"{shown(str(value))} is not an InfiniBand rate", f"write one of {known} (Gbit/s)")
+    return text
+
+
+MEMBER_WORDS: Final = ("ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF")
+"""Members of a partition that no selector names; SELF is the subnet manager's own port."""
+DEFAULT_PKEY: Final = 0x7FFF
 
 
 class Partition(Model):
-    """One InfiniBand partition; `members` map full, limited, both to selectors."""
+    """One InfiniBand partition; `members` map full, limited, both to selectors, GUIDs and MEMBER_WORDS."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,32}$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
     pkey: Annotated[int, Field(ge=1, le=0x7FFF)]
+    """15 bits; the subnet manager adds the membership bit."""
     mtu: Annotated[
         int, BeforeValidator(lambda value: _rdma_mtu(value)), WithJsonSchema({"enum": list(RDMA_MTUS)})
     ] = 4096
-    rate: int | None = None
-    scope: Annotated[int, Field(ge=0, le=15)] | None = None
-    ipoib: bool = False
+    rate: (
+        Annotated[
+            str,
+            BeforeValidator(_ib_rate),
+            WithJsonSchema({"enum": [*sorted(IB_RATES, key=float), *sorted(int(one) for one in IB_RATES if one != "2.5")]}),
+        ]
+        | None
+    ) = None
+    """Gbit/s; a member whose link is slower cannot join the IPoIB group. Absent: the manager's default."""
+    sl: Annotated[int, Field(ge=0, le=15)] | None = None
+    """Service level of everything in this partition."""
+    scope: Annotated[int, Field(ge=1, le=15)] | None = None
+    ipoib: bool = True
+    """False: no IPoIB broadcast group, so that mtu, rate and scope mean nothing."""
     members: dict[Literal["full", "limited", "both"], tuple[str, ...]] = Field(default_factory=dict)
+
+
+RoutingEngine = Literal[
+    "minhop", "updn", "dnup", "file", "ftree", "lash", "dor", "torus-2QoS", "nue", "dfsssp", "sssp",
+    "no_fallback",
+]  # fmt: skip
 
 
 class SubnetManager(Model):
     """Who manages the InfiniBand subnet, and how."""
 
     owner: Literal["opensm", "ufm", "switch"] = "opensm"
+    """ufm and switch: we read and compare, and write nothing."""
     nodes: tuple[SmNode, ...] = ()
-    routing: tuple[str, ...] = ()
-    lmc: Annotated[int, Field(ge=0, le=7)] = 0
+    routing: tuple[RoutingEngine, ...] = ()
+    """Engines in order; the first that works is taken."""
+    lmc: Annotated[int, Field(ge=0, le=7)] | None = None
+    vls: Literal[1, 2, 4, 8, 15] | None = None
+    """Data virtual lanes; default: as many as the classes use."""
+    high_limit: Annotated[int, Field(ge=0, le=255)] = 4
+    """4 KB units of strict classes before the others get a turn; 255 lets the others starve."""
     partitions: tuple[Partition, ...] = ()
+
+
+SM_PARTS: Final[Mapping[str, str]] = {"opensm": "opensm", "ufm": "opensm"}
+"""Owner -> the service that runs on the nodes; a switch has its manager built in."""
 
 
 class Wishes(Model):
@@ -383,23 +472,23 @@ WISH_KEYS: Final = tuple(Wishes.model_fields)
 class Override(Model):
     """`set` (dotted keys allowed) for every port or node that `where` selects."""
 
-    where: str
+    where: Line
     set: dict[str, Any]
 
 
 class Waiver(Model):
     """Accept one rule at one place until a date; shown in every report."""
 
-    rule: str
-    node: str = ""
-    port: str = ""
-    link: str = ""
+    rule: Line
+    node: Line = ""
+    port: Line = ""
+    link: Line = ""
     until: Annotated[
         datetime.date,
         BeforeValidator(lambda value: _date(value)),
         WithJsonSchema({"type": "string", "format": "date"}),
     ]
-    reason: Annotated[str, Field(min_length=3)]
+    reason: Annotated[Line, Field(min_length=3)]
 
     @model_validator(mode="after")
     def _placed(self) -> Waiver:
@@ -434,13 +523,13 @@ class Rollout(Model):
     hooks: Hooks = Hooks()
     timer: Duration = Duration.parse("300s")
     """Commit timer: without our confirm the device goes back by itself."""
-    parallel: Annotated[int, Field(ge=1, le=1000)] = 50
+    parallel: Annotated[int, Field(strict=True, ge=1, le=1000)] = 50
 
 
 class Intent(Wishes):
     """The whole file."""
 
-    version: Literal[1]
+    version: Annotated[Literal[1], BeforeValidator(_version)]
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
     networks: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,30}$")], dict[str, Any]] = (
         Field(default_factory=dict)

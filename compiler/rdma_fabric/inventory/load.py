@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 _PLAIN = re.compile(r"[A-Za-z0-9._:/,-]{1,200}")
 CABLE_COLUMNS = ("a_node", "a_port", "b_node", "b_port", "length_m")
+from rdma_fabric.inventory.guids import load_guids
 _PORT_TEXTS = ("rdma", "bdf", "rail", "plane", "parent", "guid", "lanes", "alias", "index")
 _NODE_FACTS = ("role", "model", "version", "state", "gpus", "plane", "rack")
 _OPTIONS = ("stack", "mtu_manager", "mtu_max")
@@ -83,9 +84,10 @@ class _Loader:
                 self._expand(source, nodes)
         ordered = {name: nodes[name] for name in sorted(nodes, key=natural)}
         links = self._links(ordered, complete=not self.findings)
+        guids = self._collect(lambda: load_guids(self.directory, ordered)) or {}
         if self.findings:
             raise InputError(self.findings)
-        return Inventory(ordered, links)
+        return Inventory(ordered, links, guids)
 
     # -- files and entries
 

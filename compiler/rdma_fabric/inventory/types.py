@@ -76,7 +76,7 @@ class Node:
     @property
     def is_host(self) -> bool:
         """True for a machine that runs jobs or services, False for a switch."""
-        return self.spec.role == "host" or any(port.nic for port in self.spec.ports.values())
+        return self.spec.role in ("host", "sm") or any(port.nic for port in self.spec.ports.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,8 @@ class Inventory:
 
     nodes: Mapping[str, Node]
     links: tuple[Link, ...]
+    guids: Mapping[End, str] = field(default_factory=dict)
+    """InfiniBand port GUIDs, "0x" and 16 digits, from guids.csv or the port's own data."""
 
     def peers(self) -> dict[End, tuple[End, Link]]:
         """Each cabled end -> (other end, cable); a port in two cables keeps the first."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from rdma_fabric.hardware import Hardware
 from rdma_fabric.platforms._contract import Artifact, Change, Fault, Platform, Realized
-from rdma_fabric.state import UNMANAGED, NodeState, Observation, PortState
+from rdma_fabric.state import UNMANAGED, NodeState, Observation, Partitions, PortState
 
 T = TypeVar("T")
 
@@ -129,6 +129,8 @@ def _overlay_port(below: PortState, above: PortState | None) -> PortState:
 def _overlay(below: T, above: T) -> T:
     if above is UNMANAGED or above is below:
         return below
+    if isinstance(above, Partitions):
+        return above
     if above == () and isinstance(below, tuple) and _pairs(below):
         return below
     if is_dataclass(above) and type(above) is type(below):

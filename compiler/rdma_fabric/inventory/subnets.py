@@ -1,0 +1,361 @@
+"""InfiniBand subnets: what the subnet manager of a network is to have, and what each port gets from it.
+
+A network with transport infiniband is one subnet. Selectors of partition members become port GUIDs
+here, so that everything below this (states, files, checks) sees ports and never selectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from rdma_fabric.intent import models
+from rdma_fabric.intent.models import DEFAULT_PKEY, MEMBER_WORDS, SubnetManager, TrafficClass, Wishes
+from rdma_fabric.inventory.guids import normal
+from rdma_fabric.inventory.selector import parse
+from rdma_fabric.inventory.types import End, Inventory, Node
+from rdma_fabric.state import UNMANAGED, IbPort, Maybe, Partition, Partitions, SmState
+
+FULL: Final = 0x8000
+"""Membership bit of a P_Key on the wire."""
+DROP: Final = 15
+"""Entry of the SL-to-VL map that discards the service level."""
+_LANES: Final = (1, 2, 4, 8, 15)
+"""Numbers of data lanes that a port can operate (InfiniBand Architecture 14.2.5.6, OperationalVLs)."""
+
+
+NO_PARTITIONS: Final = Partitions()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trouble:
+    """A member that names no port: `path` below the intent's subnet_manager."""
+
+    path: tuple[str | int, ...]
+    message: str
+    help: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subnet:
+    """One network with transport infiniband, resolved."""
+
+    network: str
+    wishes: Wishes
+    managers: Mapping[str, SmState]
+    """Node -> the subnet manager that it is to run."""
+    ports: Mapping[End, IbPort]
+    """Every host port of the network; equal ones are one object."""
+    guids: Mapping[End, str]
+    """Of all ports of the network that have one."""
+    switches: frozenset[str]
+    partitions: Partitions = NO_PARTITIONS
+    troubles: tuple[Trouble, ...] = ()
+
+    @property
+    def manager(self) -> SubnetManager:
+        """The intent's subnet manager; an empty one when the intent has none."""
+        return self.wishes.subnet_manager or SubnetManager()
+
+
+def subnet(network: str, wishes: Wishes, inventory: Inventory) -> Subnet:
+    """The subnet of a network whose merged wishes ask for InfiniBand."""
+    return _Builder(network, wishes, inventory).build()
+
+
+@dataclass
+class _Builder:
+    network: str
+    wishes: Wishes
+    inventory: Inventory
+    troubles: list[Trouble] = field(default_factory=list)
+    shared: dict[tuple[int, ...], IbPort] = field(default_factory=dict)
+
+    def build(self) -> Subnet:
+        ends = tuple(self._ends())
+        guids = {end: self.inventory.guids[end] for end in ends if end in self.inventory.guids}
+        manager = self.wishes.subnet_manager
+        if manager is None:
+            hosts = {end: IbPort(link="active") for end in ends if self._is_host(end)}
+            return Subnet(self.network, self.wishes, {}, hosts, guids, self._switches(ends))
+        partitions = Partitions(
+            tuple(
+                sorted(self._partitions(manager, ends), key=lambda one: (one.pkey != DEFAULT_PKEY, one.pkey))
+            )
+        )
+        own = {guids[end] for end in self._sm_ends(manager, ends) if end in guids}
+        ports = {
+            end: self._port(manager, partitions, guids.get(end, ""), own)
+            for end in ends
+            if self._is_host(end)
+        }
+        managers = self._managers(manager, partitions, ends, guids)
+        return Subnet(
+            self.network,
+            self.wishes,
+            managers,
+            ports,
+            guids,
+            self._switches(ends),
+            partitions,
+            tuple(self.troubles),
+        )
+
+    # -- ports
+
+    def _ends(self) -> Iterable[End]:
+        for name, node in self.inventory.nodes.items():
+            for port in node.spec.ports.values():
+                if port.network == self.network and port.kind == "physical":
+                    yield End(name, port.name)
+
+    def _node(self, end: End) -> Node:
+        return self.inventory.nodes[end.node]
+
+    def _is_host(self, end: End) -> bool:
+        return self._node(end).is_host
+
+    def _switches(self, ends: Iterable[End]) -> frozenset[str]:
+        return frozenset(end.node for end in ends if not self._is_host(end))
+
+    def _sm_ends(self, manager: SubnetManager, ends: Iterable[End]) -> tuple[End, ...]:
+        """The port of each subnet manager: its first one in this network."""
+        first: dict[str, End] = {}
+        for end in ends:
+            first.setdefault(end.node, end)
+        return tuple(first[one.node] for one in manager.nodes if one.node in first)
+
+    def _port(self, manager: SubnetManager, partitions: Partitions, guid: str, own: set[str]) -> IbPort:
+        keys = port_keys(partitions, guid, own) if guid and manager.nodes else ()
+        if keys not in self.shared:
+            children = tuple(key for key in keys if key & DEFAULT_PKEY != DEFAULT_PKEY)
+            ipoib = self.wishes.hosts.ipoib
+            self.shared[keys] = IbPort(
+                link="active",
+                pkeys=keys or UNMANAGED,
+                sl_to_vl=sl_to_vl(self.wishes) if manager.nodes else UNMANAGED,
+                mode=ipoib.mode if ipoib and ipoib.mode else UNMANAGED,
+                children=tuple(sorted({key | FULL for key in children}))
+                if ipoib and ipoib.interfaces
+                else UNMANAGED,
+            )
+        return self.shared[keys]
+
+    # -- partitions
+
+    def _partitions(self, manager: SubnetManager, ends: tuple[End, ...]) -> Iterable[Partition]:
+        default_sl = self._default_sl()
+        if all(one.pkey != DEFAULT_PKEY for one in manager.partitions):
+            # Without this rule OpenSM makes every port a limited member of the default partition.
+            members: tuple[str, ...] = ("ALL=full", "ALL_SWITCHES=full", "SELF=full")
+            yield Partition(
+                "Default", DEFAULT_PKEY, True, self.wishes.rdma.mtu, UNMANAGED, default_sl, UNMANAGED, members
+            )
+        for index, one in enumerate(manager.partitions):
+            members = tuple(sorted(self._members(one, index, ends), key=member_order))
+            yield Partition(
+                one.name,
+                one.pkey,
+                one.ipoib,
+                one.mtu,
+                UNMANAGED if one.rate is None else one.rate,
+                default_sl if one.sl is None else one.sl,
+                UNMANAGED if one.scope is None else one.scope,
+                members,
+            )
+
+    def _default_sl(self) -> int:
+        """Of the class that takes the rest; 0 without one."""
+        levels = ib_classes(self.wishes)
+        rest = (one.sl for one in levels.values() if models.REST in one.dscp)
+        return next(rest, 0) or 0
+
+    def _members(self, one: models.Partition, index: int, ends: tuple[End, ...]) -> Iterable[str]:
+        for kind, texts in one.members.items():
+            for position, text in enumerate(texts):
+                path = ("partitions", index, "members", kind, position)
+                for who in self._who(text, path, ends):
+                    yield f"{who}={kind}"
+
+    def _who(self, text: str, path: tuple[str | int, ...], ends: tuple[End, ...]) -> Iterable[str]:
+        if text in MEMBER_WORDS:
+            return (text,)
+        if guid := normal(text):
+            return (guid,)
+        try:
+            selector = parse(text)
+        except ValueError as error:
+            help = "write a selector (role=host), a port GUID, or " + ", ".join(MEMBER_WORDS)
+            self.troubles.append(Trouble(path, str(error), getattr(error, "help", "") or help))
+            return ()
+        found = []
+        for end in ends:
+            node = self._node(end)
+            if node.is_host and selector.node(node) and selector.port(node.spec.ports[end.port]):
+                found.append(end)
+        if not found:
+            self.troubles.append(
+                Trouble(path, f"{text} selects no host port of this network", "correct the selector")
+            )
+        without = [end for end in found if end not in self.inventory.guids]
+        if without:
+            names = ", ".join(map(str, without[:4])) + (
+                f" and {len(without) - 4} more" if without[4:] else ""
+            )
+            self.troubles.append(
+                Trouble(path, f"no GUID is known of {names}", "add it to guids.csv (node,port,guid)")
+            )
+        return tuple(self.inventory.guids[end] for end in found if end in self.inventory.guids)
+
+    # -- managers
+
+    def _managers(
+        self, manager: SubnetManager, partitions: Partitions, ends: tuple[End, ...], guids: Mapping[End, str]
+    ) -> dict[str, SmState]:
+        where = {end.node: end for end in self._sm_ends(manager, ends)}
+        best = max((one.priority for one in manager.nodes), default=0)
+        sole = sum(one.priority == best for one in manager.nodes) == 1
+        lanes = self._lanes(manager)
+        high, low = arbitration(self.wishes)
+        found = {}
+        for one in manager.nodes:
+            end = where.get(one.node)
+            if end is None:
+                continue  # a rule tells that this node has no port in the network
+            role = UNMANAGED if not sole else "master" if one.priority == best else "standby"
+            found[one.node] = SmState(
+                running=True,
+                role=role,
+                loaded=True,
+                guid=guids.get(end, UNMANAGED),
+                priority=one.priority,
+                lmc=UNMANAGED if manager.lmc is None else manager.lmc,
+                routing=manager.routing or UNMANAGED,
+                both=True if _both(partitions) else UNMANAGED,
+                vls=lanes,
+                sl_to_vl=sl_to_vl(self.wishes),
+                high_limit=manager.high_limit if lanes is not UNMANAGED else UNMANAGED,
+                high=high,
+                low=low,
+                levels=self._levels(partitions) if lanes is not UNMANAGED else UNMANAGED,
+                partitions=partitions,
+            )
+        return found
+
+    def _lanes(self, manager: SubnetManager) -> Maybe[int]:
+        used = [vl for _, vl in lanes_of(self.wishes)]
+        if not used:
+            return UNMANAGED
+        return manager.vls or next(count for count in _LANES if count > max(used))
+
+    def _levels(self, partitions: Partitions) -> tuple[str, ...]:
+        """Partitions with a service level of their own, then the rest."""
+        rest = self._default_sl()
+        own = [one for one in partitions.rows if one.sl != rest]
+        rows = [f"{kind}, pkey 0x{one.pkey:04x}: {one.sl}" for one in own for kind in ("ipoib", "any")]
+        return (*rows, f"default: {rest}")
+
+
+def _both(partitions: Partitions) -> bool:
+    return any(member.endswith("=both") for one in partitions.rows for member in one.members)
+
+
+def member_order(member: str) -> tuple[int, str]:
+    """Groups of ports first, single ports next, SELF last: OpenSM lets a later word overwrite."""
+    who = member.partition("=")[0]
+    return (2 if who == "SELF" else 0 if who in MEMBER_WORDS else 1), member
+
+
+def port_keys(partitions: Partitions, guid: str, own: Iterable[str]) -> tuple[int, ...]:
+    """The P_Key table of a host port: every partition that has it as a member, in the kind said last."""
+    words = {"ALL", "ALL_CAS", guid, *(("SELF",) if guid in own else ())}
+    keys: list[int] = []
+    for one in partitions.rows:
+        kind = ""
+        for member in one.members:
+            who, _, said = member.partition("=")
+            kind = said if who in words else kind
+        if kind in ("full", "both"):
+            keys.append(one.pkey | FULL)
+        if kind in ("limited", "both"):
+            keys.append(one.pkey)
+    return tuple(sorted(keys))
+
+
+# -- service levels and lanes
+
+
+def ib_classes(wishes: Wishes) -> dict[str, TrafficClass]:
+    """The classes that an InfiniBand network has: those with a service level, in order of it."""
+    found = {name: one for name, one in wishes.classes.items() if one.sl is not None}
+    return dict(sorted(found.items(), key=lambda item: item[1].sl or 0))
+
+
+def lanes_of(wishes: Wishes) -> tuple[tuple[TrafficClass, int], ...]:
+    """(class, its virtual lane); lanes that nobody wrote are counted from 0."""
+    return tuple(
+        (one, position if one.vl is None else one.vl)
+        for position, one in enumerate(ib_classes(wishes).values())
+    )
+
+
+def sl_to_vl(wishes: Wishes) -> Maybe[tuple[int, ...]]:
+    """16 lanes; a service level without a class uses the lowest one's. UNMANAGED without classes."""
+    rows = lanes_of(wishes)
+    if not rows:
+        return UNMANAGED
+    table = [rows[0][1]] * 16
+    for one, vl in rows:
+        table[one.sl or 0] = vl
+    return tuple(table)
+
+
+_WEIGHTS: Final = (64, 128, 192)
+"""Weights that keep whole 4 KB packets together (64-byte units, at most 255)."""
+
+
+def arbitration(wishes: Wishes) -> tuple[Maybe[tuple[str, ...]], Maybe[tuple[str, ...]]]:
+    """(high, low) tables: strict classes are high; the others share by weight. UNMANAGED without classes."""
+    rows = lanes_of(wishes)
+    if not rows:
+        return UNMANAGED, UNMANAGED
+    units = _units({vl: one.bandwidth.value for one, vl in rows if one.bandwidth is not None})
+    high, low = [], []
+    for one, vl in sorted(rows, key=lambda row: row[1]):
+        if one.scheduler == "strict":
+            high.append(f"{vl}:{_WEIGHTS[0]}")
+            continue
+        left = units.get(vl, 1)
+        while left > 0:
+            step = min(left, len(_WEIGHTS))
+            low.append(f"{vl}:{_WEIGHTS[step - 1]}")
+            left -= step
+    # A lane that is in no table never sends: low holds every lane, with the least weight.
+    served = {row.partition(":")[0] for row in low}
+    low += [row for row in high if row.partition(":")[0] not in served]
+    return tuple(high) or (f"{rows[0][1]}:0",), tuple(low)
+
+
+def _units(shares: Mapping[int, float]) -> dict[int, int]:
+    """Percent by lane as small whole numbers in nearly the same proportion (60 and 40 -> 3 and 2)."""
+    wanted = {vl: share for vl, share in shares.items() if share > 0}
+    if not wanted:
+        return {}
+    least = min(wanted.values())
+    best: tuple[float, dict[int, int]] | None = None
+    for scale in range(1, 7):
+        units = {vl: max(1, round(share / least * scale)) for vl, share in wanted.items()}
+        entries = sum(-(-one // len(_WEIGHTS)) for one in units.values())
+        if best is not None and entries > _TABLE:
+            break
+        total, asked = sum(units.values()), sum(wanted.values())
+        error = max(abs(units[vl] / total - share / asked) for vl, share in wanted.items())
+        if best is None or error < best[0] - 0.005:
+            best = error, units
+    assert best is not None
+    return best[1]
+
+
+_TABLE: Final = 8
+"""Entries of an arbitration table that every port has (smpquery vlarb shows LowCap and HighCap)."""
