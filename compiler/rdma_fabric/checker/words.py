@@ -91,7 +91,7 @@ def places_text(places: Sequence[Place]) -> str:
     """ "gpu07 eth2", "gpu[01-08] eth[0-1]", "leaf01 (12 ports)", "network compute", "the fabric"."""
     nodes = list(dict.fromkeys(place.node for place in places if place.node))
     if not nodes:
-        return ", ".join(dict.fromkeys(str(place) or "the fabric" for place in places))
+        return ", ".join(dict.fromkeys(map(str, places))) or "the fabric"
     ports = list(dict.fromkeys(place.port for place in places if place.port))
     short = collapse(nodes)
     if not ports:
