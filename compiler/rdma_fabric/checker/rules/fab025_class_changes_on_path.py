@@ -48,22 +48,29 @@ def _check(path: tuple[PortView, ...]) -> Found:
 
 def _roce(path: tuple[PortView, ...], dscp: int) -> Found:
     start = _priority(path[0].wanted.qos, dscp)
-    for hop, port in enumerate(path):
-        here = _priority(port.state.qos, dscp)
-        if here != start:
-            told = f"RoCE packets (DSCP {dscp}) of priority {start} become priority {here}"
-            yield hop, _hit(port, told, dscp, start)
-            return
+    wrong = [hop for hop, port in enumerate(path) if _priority(port.state.qos, dscp) != start]
+    for hop in _first_node(wrong):
+        here = _priority(path[hop].state.qos, dscp)
+        told = f"RoCE packets (DSCP {dscp}) of priority {start} become priority {here}"
+        yield hop, _hit(path[hop], told, dscp, start)
 
 
 def _cnp(path: tuple[PortView, ...], dscp: int) -> Found:
     if _priority(path[0].state.qos, dscp) in paused(path[0].state.qos):
         return
-    for hop, port in enumerate(path[1:], 1):
-        here = _priority(port.state.qos, dscp)
-        if here in paused(port.state.qos) and here in paused(port.wanted.qos):
-            yield hop, _hit(port, f"CNPs (DSCP {dscp}) enter the lossless priority {here}", dscp, None)
-            return
+    for hop in _first_node([hop for hop, port in enumerate(path) if _enters_lossless(port, dscp)]):
+        told = f"CNPs (DSCP {dscp}) enter the lossless priority {_priority(path[hop].state.qos, dscp)}"
+        yield hop, _hit(path[hop], told, dscp, None)
+
+
+def _enters_lossless(port: PortView, dscp: int) -> bool:
+    priority = _priority(port.state.qos, dscp)
+    return priority in paused(port.state.qos) and priority in paused(port.wanted.qos)
+
+
+def _first_node(hops: list[int]) -> list[int]:
+    """Hops of the first node with one: 1 and 2 are the two sides of the leaf."""
+    return [hop for hop in hops if hop == hops[0] or (hops[0], hop) == (1, 2)]
 
 
 def _priority(qos: QosState, dscp: int) -> int:

@@ -3,7 +3,7 @@
 What it checks
     What each platform reports while it turns the wish into its own settings: a nearest value that it uses
     instead (note), a wish that it drops (warning), a wish without which the node cannot work (error).
-    With `pfc.watchdog.require: true` a nearest value of the watchdog is an error.
+    With `pfc.watchdog.require: true` such a gap of a switch's watchdog is an error; NICs have none.
 
 Why it breaks RDMA
     A wish that is dropped without a word is the worst kind of difference: the intent says lossless, the
@@ -47,8 +47,8 @@ def _check(node: NodeView) -> Iterator[Hit]:
 
 
 def _severity(node: NodeView, fault: Fault, key: str) -> Severity:
-    """A gap of a watchdog that is required is an error."""
-    if not key.startswith(("qos.watchdog", "qos.guarded")):
+    """A gap of a switch's watchdog that is required is an error."""
+    if node.is_host or not key.startswith(("qos.watchdog", "qos.guarded")):
         return fault.severity
     wishes = [node.port_wishes[fault.port]] if fault.port in node.port_wishes else node.port_wishes.values()
     required = any(one.pfc and one.pfc.watchdog and one.pfc.watchdog.require for one in wishes)
