@@ -236,6 +236,50 @@ def test_an_error_of_the_plan_stays_one_on_a_planned_node(tmp_path: Path) -> Non
     assert {one.name for one in report.findings if one.severity is Severity.ERROR} == {"mtu-below-rdma"}
 
 
+# ---------------------------------------------------------------- a headroom written by hand
+
+
+_HEADROOM = {
+    "fabric.yaml": """\
+version: 1
+name: headroom
+mtu: {switch: 9100}
+classes:
+  roce: {priority: 3, dscp: [26], lossless: true}
+  default: {priority: 0, dscp: rest}
+ecn: {any: {kmin: 150KB, kmax: 1500KB}}
+pfc: {headroom: SIZE}
+""",
+    "hosts.yaml": """\
+leaf[01-02]:
+  platform: sonic
+  data:
+    {role: leaf, model: ACS-SN5600, version: "202411", ports: {Ethernet0: {speed: 400G, network: compute}}}
+""",
+    "cables.csv": "a_node,a_port,b_node,b_port,length_m\nleaf01,Ethernet0,leaf02,Ethernet0,40\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("size", "severity", "bound"),
+    [
+        # Two largest frames and the cable: 9216 + 4192 + 2 * 5 ns/m * 40 m * 400 Gbit/s / 8.
+        ("33407B", Severity.ERROR, 33408),
+        # With the sender's reaction time: 96476 bytes at 400G and 40 m.
+        ("33408B", Severity.WARNING, 96476),
+        ("96475B", Severity.WARNING, 96476),
+        ("96476B", None, 0),
+        ("auto", None, 0),
+    ],
+)
+def test_bounds_of_a_headroom(size: str, severity: Severity | None, bound: int, tmp_path: Path) -> None:
+    for name, text in _HEADROOM.items():
+        (tmp_path / name).write_text(text.replace("SIZE", size), encoding="utf-8")
+    found = [one for one in check(build(load(tmp_path))).findings if one.code == "FAB042"]
+    assert [one.severity for one in found] == ([severity] if severity else [])
+    assert all(one.wanted.startswith(f"at least {bound} bytes") for one in found)
+
+
 # ---------------------------------------------------------------- small parts
 
 
