@@ -90,13 +90,14 @@ def _put(nested: dict[str, Any], path: Path, value: Any, key: str) -> None:
         if not isinstance(below, dict):
             raise ValueError(f"{key} is set below {part}, which is set as a whole too")
         nested = below
-    old = nested.get(path[-1])
-    if isinstance(old, dict) and isinstance(value, dict):
-        nested[path[-1]] = {**old, **value}
-    elif path[-1] in nested:
+    last = path[-1]
+    if isinstance(value, dict) and isinstance(nested.setdefault(last, {}), dict):
+        for name, below in value.items():
+            _put(nested[last], (name,), below, f"{key}.{name}")
+    elif last in nested:
         raise ValueError(f"{key} is set twice")
     else:
-        nested[path[-1]] = value
+        nested[last] = value
 
 
 def _positions(
@@ -131,23 +132,39 @@ def _merge(
     for key, value in data.items():
         here = (*path, str(key))
         old = into.get(key)
-        if isinstance(value, Mapping) and isinstance(old, dict):
-            _merge(old, value, here, layer, found)
-        elif isinstance(value, Mapping):
-            into[key] = {}
+        both = isinstance(value, Mapping) and isinstance(old, dict)
+        if not both and isinstance(old, dict | list):
+            _forget_below(found, here)
+        if isinstance(value, Mapping):
+            if not both:
+                into[key] = {}
             _merge(into[key], value, here, layer, found)
         else:
             into[key] = value
-            for stale in [one for one in found if one[: len(here)] == here]:
-                del found[stale]
-            _below(layer, here, found)
+            if isinstance(value, list):
+                _note_below(layer, here, found)
         _note(found, here, layer.positions.get(here))
 
 
-def _below(layer: Layer, here: Path, found: dict[Path, Position]) -> None:
-    for path, position in layer.positions.items():
-        if path[: len(here)] == here:
-            found[path] = position
+def _forget_below(found: dict[Path, Position], here: Path) -> None:
+    for stale in [path for path in found if path[: len(here)] == here]:
+        del found[stale]
+
+
+def _note_below(layer: Layer, here: Path, found: dict[Path, Position]) -> None:
+    found.update((path, position) for path, position in layer.positions.items() if path[: len(here)] == here)
+
+
+def remove(merged: Merged, path: Path) -> bool:
+    """Takes what is at `path` out of the merge; False when nothing is there."""
+    below: Any = merged.data
+    for part in path[:-1]:
+        below = below.get(part) if isinstance(below, dict) else None
+    if not isinstance(below, dict) or path[-1] not in below:
+        return False
+    del below[path[-1]]
+    _forget_below(merged.positions, path)
+    return True
 
 
 def dotted_trouble(error: ValueError, position: Position | None) -> Finding:

@@ -226,7 +226,8 @@ class _Resolver:
             except InputError as error:
                 self.findings.extend(error.findings)
             except ValueError as error:
-                self._complain(str(error), _position(change), "write KEY, NODE:KEY or NODE:PORT:KEY")
+                help = getattr(error, "help", "write KEY, NODE:KEY or NODE:PORT:KEY")
+                self._complain(getattr(error, "text", str(error)), _position(change), help)
             else:
                 if target:
                     self.aimed.append(_Aim(change, selector, layer, split_dotted(key)))
