@@ -115,21 +115,27 @@ def load(folder: Path, changes: tuple[WhatIf, ...] = ()) -> Resolved:
     return resolve(loaded[0], loaded[1], inventory, changes)
 
 
-def scope(resolved: Resolved, text: str) -> tuple[str, ...]:
-    """Names that --limit selects; InputError when it is wrong or selects nothing."""
-    from rdma_fabric.findings import Position, input_finding
+def scope(resolved: Resolved, text: str, option: str = "--limit") -> tuple[str, ...]:
+    """Names that --limit selects; InputError when it is wrong, names nobody or selects nothing."""
+    from rdma_fabric.findings import BadValue, Position, did_you_mean, input_finding, natural
     from rdma_fabric.inventory.selector import parse
 
+    nodes = resolved.inventory.nodes
+    at = Position(f"{option} {text}", 0, 0)
     try:
         selector = parse(text)
-    except ValueError as error:
-        at = Position(f"--limit {text}", 0, 0)
-        help = getattr(error, "help", "") or "names, globs and fact=value, separated by commas"
-        raise InputError([input_finding("reference", str(error), at, help)]) from None
-    names = tuple(name for name, node in resolved.inventory.nodes.items() if selector.node(node))
-    if not names:
-        at = Position(f"--limit {text}", 0, 0)
-        raise InputError([input_finding("reference", "selects no node", at, "see hosts.yaml for the names")])
+    except BadValue as error:
+        raise InputError([input_finding("reference", error.text, at, error.help)]) from None
+    wrong = []
+    for name in sorted(selector.names - nodes.keys(), key=natural)[:4]:
+        near = did_you_mean(name, nodes)
+        help = f"did you mean {near}?" if near else "see hosts.yaml for the names"
+        wrong.append(input_finding("reference", f"there is no node {name}", at, help))
+    names = tuple(name for name, node in nodes.items() if selector.selects(node))
+    if not names and not wrong:
+        wrong.append(input_finding("reference", "selects no node", at, "see hosts.yaml for the names"))
+    if wrong:
+        raise InputError(wrong)
     return names
 
 
