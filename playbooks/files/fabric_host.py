@@ -3,13 +3,15 @@
 """Runs on a host (Python 3.6 or later, standard library only).
 
 A bundle is JSON: {"version": 1, "run", "timer_s", "mode", "steps", "confirm", "undo", "program"}.
-A step is {"put": {"path", "text", "mode", "owner"}} (text null removes the file) or
-{"call": {"argv", "status", "timeout_s", "unless"}}. Modes: check, apply, confirm, undo, recover.
+A step is {"put": {"path", "text", "mode", "owner", "was"}} (text null removes the file; `was`: SHA-256
+of the text that it replaces, for files shared with others) or {"call": {"argv", "status", "timeout_s",
+"unless", "late"}} (late: in an undo, after the files). Modes: check, apply, confirm, undo, recover.
 
 apply: take the lock, compare, keep the files as they were, arm a dead-man, write, call. A step that
-fails takes everything back at once; without `confirm` in `timer_s` seconds the dead-man does, and a
-reboot in between restores the files before anything reads them. Nothing is written when all is as
-it should be. A file at one of our paths without the mark is somebody else's: the bundle is refused.
+fails takes everything back at once; without `confirm` in `timer_s` seconds the dead-man does. A
+reboot in between restores the files before anything reads them, and live values soon after.
+Nothing is written when all is as it should be. A file at one of our paths without the mark is
+somebody else's: the bundle is refused.
 """
 
 # Hosts have pythons as old as 3.6, so newer idioms stay out.
@@ -20,6 +22,7 @@ import base64
 import errno
 import fcntl
 import grp
+import hashlib
 import json
 import os
 import pwd
@@ -36,6 +39,8 @@ LOCK = "/run/fabric.lock"
 BOOT_UNIT = "/etc/systemd/system/fabric-recover.service"
 BOOT_LINK = "/etc/systemd/system/sysinit.target.wants/fabric-recover.service"
 OUTPUT_LIMIT = 2000
+AFTER_BOOT_S = 30
+NEEDED_TO_UNDO = ("/usr/local/", "/etc/systemd/system/")
 
 BOOT_UNIT_TEXT = """# managed by fabric: after a reboot amid a change, files come back as before it
 [Unit]
@@ -296,14 +301,16 @@ class Host:
         return words(out) if status == 0 else None
 
     def needed(self, steps):
-        """Those steps that would change something. A call without a test goes with what stands before it."""
+        """Those steps that would change something. A call without a test goes with the files before it."""
         found = []
+        written = False
         for step in steps:
             if "put" in step:
                 take = self.differs(step["put"])
+                written = written or take
             else:
                 true = self.true_already(step["call"])
-                take = bool(found) if true is None else not true
+                take = written if true is None else not true
             if take:
                 found.append(step)
         return found
@@ -321,10 +328,21 @@ class Host:
             if path in paths:
                 raise Refused("the bundle writes %s twice" % path)
             paths.add(path)
+            if step["put"].get("was"):
+                self.refuse_moved(path, text, step["put"]["was"])
+                continue
             if self.files.foreign(path):
                 raise Refused("%s is not ours (no %r in its first lines)" % (path, MARK))
             if text is not None and not any(MARK in line for line in text.split("\n")[:2]):
                 raise Refused("the bundle's %s lacks the mark %r" % (path, MARK))
+
+    def refuse_moved(self, path, text, was):
+        """A file shared with others is written over the very text that the new one was made from."""
+        data = self.files.read(path) or b""
+        if text is not None and data == text.encode("utf-8"):
+            return
+        if hashlib.sha256(data.decode("utf-8", "replace").strip().encode("utf-8")).hexdigest() != was:
+            raise Refused("%s changed since it was read; plan again" % path)
 
     # -- doing
 
@@ -464,28 +482,40 @@ class Host:
         if not pending or (run_name and pending["run"] != run_name):
             return {"changed": False, "pending": False, "undone": False}
         if boot:
-            # Live values went with the reboot; only the files have to be as before, and early enough.
-            pending["undo"] = []
-        why = "a reboot came before the confirmation" if boot else "no confirmation came in time"
-        return dict(self.take_back(pending, why), changed=True)
+            return self.recover_at_boot(pending)
+        return dict(self.take_back(pending, "no confirmation came in time"), changed=True)
+
+    def recover_at_boot(self, pending):
+        """Settings files first, before anything reads them; the rest once the devices are there.
+
+        Programs and units stay until then: what takes live values back needs them.
+        """
+        later = [image for image in pending["images"] if image["path"].startswith(NEEDED_TO_UNDO)]
+        problems = self.restore([image for image in pending["images"] if image not in later])
+        if not problems:
+            pending["images"] = later
+            pending["phase"] = "files restored"
+            pending["deadman"] = self.arm(pending["run"], AFTER_BOOT_S)
+            self.save(pending)
+        return {"changed": True, "pending": True, "undone": False, "undo_problems": problems}
 
     # -- taking back
 
-    def take_back(self, pending, why):
+    def call_back(self, steps):
+        """Every step of an undo, also when one of them fails; gives what failed."""
         problems = []
-        for step in pending["undo"]:
+        for step in steps:
             try:
                 self.call(step["call"])
             except Failed as failed:
                 problems.append(failed.facts)
-        for image in reversed(pending["images"]):
-            try:
-                self.files.restore(image)
-            except OSError as error:
-                problems.append(
-                    {"step": "restore " + image["path"], "status": 1, "stdout": "", "stderr": str(error)}
-                )
-        self.settle(image["path"] for image in pending["images"])
+        return problems
+
+    def take_back(self, pending, why):
+        late = [step for step in pending["undo"] if step["call"].get("late")]
+        problems = self.call_back([step for step in pending["undo"] if step not in late])
+        problems += self.restore(pending["images"])
+        problems += self.call_back(late)
         if problems:
             # Kept for the next try; the dead-man has done what it could.
             pending["phase"] = "undo failed"
@@ -493,6 +523,19 @@ class Host:
             return {"undone": False, "pending": True, "undo_problems": problems}
         self.forget(pending, why)
         return {"undone": True, "pending": False}
+
+    def restore(self, images):
+        """Files as they were; gives what went wrong."""
+        problems = []
+        for image in reversed(images):
+            try:
+                self.files.restore(image)
+            except OSError as error:
+                problems.append(
+                    {"step": "restore " + image["path"], "status": 1, "stdout": "", "stderr": str(error)}
+                )
+        self.settle(image["path"] for image in images)
+        return problems
 
     def settle(self, paths):
         paths = list(paths)

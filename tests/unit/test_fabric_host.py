@@ -373,18 +373,19 @@ def test_a_reboot_in_between_brings_the_files_back(host: Host) -> None:
         text=True,
         check=True,
     )
-    assert json.loads(done.stdout)["undone"] is True
+    found = json.loads(done.stdout)
+    assert (found["undone"], found["pending"], found["undo_problems"]) == (False, True, [])
+    # Files are back before anything reads them; what is live follows once the devices are there.
     assert host.path(CONF).read_text() == f"{MARKED}before\n"
     assert host.live() == "from boot"
+    assert host.drive(simple(host), "apply", "r2")["refused"] == "run r1 has an unconfirmed change here"
+    later = json.loads(host.path("/var/lib/fabric/pending.json").read_text())["deadman"]["pid"]
+    assert _alive(later)
+    assert host.call("recover", "--run", "r1")["undone"] is True
+    assert wait(lambda: not _alive(later)) and host.live() == "old"
     assert not host.path("/etc/systemd/system/fabric-recover.service").exists()
-    assert "a reboot came before the confirmation" in host.drive(simple(host), "confirm")["refused"]
-    again = subprocess.run(
-        [sys.executable, str(installed), "recover", "--boot", "--root", str(host.root)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert json.loads(again.stdout)["undone"] is False
+    assert "no confirmation came in time" in host.drive(simple(host), "confirm")["refused"]
+    assert host.call("recover", "--boot")["changed"] is False
 
 
 # ---------------------------------------------------------------- what only the host knows

@@ -332,8 +332,8 @@ def test_neighbours_of_lldpd() -> None:
 
 
 def test_a_second_owner_is_named() -> None:
-    found = observe({"agents": "lldpad\n"})
-    assert found.running.system.owners == ("lldpad",)
+    found = observe({"agents": "lldpad\nnic-configurati\n"})
+    assert found.running.system.owners == ("lldpad", "nic-configuration-daemon")
     assert "lldpad runs and may write NIC settings" in found.notes
 
 
@@ -544,6 +544,20 @@ def test_after_the_change_a_read_back_shows_what_was_realized() -> None:
 
 
 # ---------------------------------------------------------------- small things
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        ("net.ipv4.tcp_ecn", "net.ipv4.tcp_ecn"),
+        ("net/ipv4/tcp_ecn", "net.ipv4.tcp_ecn"),
+        ("net.ipv4.conf.eth0/100.arp_ignore", "net.ipv4.conf.eth0/100.arp_ignore"),
+        ("net/ipv4/conf/eth0.100/arp_ignore", "net.ipv4.conf.eth0/100.arp_ignore"),
+    ],
+)
+def test_both_spellings_of_a_sysctl_are_one_key(written: str, key: str) -> None:
+    section = Section(f"==/etc/sysctl.d/99-x.conf\n-{written}=1", 0, True)
+    assert _linux_read.overrides({"later": section}) == {key: ("/etc/sysctl.d/99-x.conf", "1")}
 
 
 @pytest.mark.parametrize(

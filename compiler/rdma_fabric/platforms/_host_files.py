@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from rdma_fabric.hardware import Hardware, PortHardware
@@ -45,6 +45,7 @@ DIALECT: Final = Dialect(driver="linux", errors="", status=True)
 # ---------------------------------------------------------------- questions
 
 
+@lru_cache(maxsize=512)
 def question(template: str, context: Any) -> str:
     """The template's shell script as one line for any login shell; it may hold no single quote."""
     script = " ".join(line.strip() for line in render_lines(template, context))

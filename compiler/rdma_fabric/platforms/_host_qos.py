@@ -130,6 +130,8 @@ class PortsChange:
     disturbs: Callable[[Mapping[str, tuple[str, ...]]], tuple[Disturbance, ...]]
     """Port -> its knobs that change now; gives the disturbances."""
     library: tuple[Put, ...] = ()
+    losing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Knob -> others that lose their value when it changes, and must be taken back with it."""
     _ports: dict[str, _Port] = field(default_factory=dict)
 
     def build(self) -> Change:
@@ -194,7 +196,9 @@ class PortsChange:
             now = {key: value for key, value in port.wanted.items() if key in port.live}
             changed_keys = [key for key in rows if key in port.live | port.kept]
             lines += [*host.file_lines(puts[-1], changed_keys), line, *self.lines(port.port, now, seen)]
-            back = {key: seen[key] for key in now if seen.get(key, UNREAD) != UNREAD}
+            lost = [other for key in now for other in self.losing.get(key, ())]
+            back = {key: seen[key] for key in seen if key in now or key in lost}
+            back = {key: value for key, value in back.items() if value != UNREAD}
             if back:
                 head = [f"{key}={rows[key]}" for key in ("NIC", "RDMA") if key in rows]
                 undo.insert(0, Call((*apply, *head, *(f"{k}={v}" for k, v in back.items())), timeout_s=120.0))

@@ -122,8 +122,13 @@ OPTION_MODULES: Final = (
     "bnxt_re",
     "irdma",
 )
-AGENTS: Final = ("lldpad", "dcbd", "fcoemon", "nic-config-daemon")
-"""Programs that write the same NIC settings; "nic-config-daemon" is NVIDIA's operator."""
+AGENTS: Final = {
+    "lldpad": "lldpad",
+    "dcbd": "dcbd",
+    "fcoemon": "fcoemon",
+    "nic-configurati": "nic-configuration-daemon",
+}
+"""Programs that write the same NIC settings, by the 15 characters that the kernel keeps of a name."""
 _LIMITS: Final = ("memlock", "nofile", "nproc", "stack", "core")
 _ENVIRONMENT: Final = (
     "NCCL_IB_TC",
@@ -187,13 +192,17 @@ def _system(
     options_live, options_kept = _options(node, ours)
     limits, environment = _limits(node, ours), _environment(node, ours)
     agents = node.get("agents", Section())
-    owners: Maybe[tuple[str, ...]] = tuple(agents.lines) if agents.status in (0, 1) else UNKNOWN
+    owners: Maybe[tuple[str, ...]] = _agents(agents) if agents.status in (0, 1) else UNKNOWN
     waiting = tuple((key, value) for key, value in options_kept if dict(options_live).get(key) != value)
     return (
         SystemState(live, loaded, options_live, limits, environment, owners),
         SystemState(kept, at_boot, options_kept, limits, environment),
         SystemState(module_options=waiting) if waiting else None,
     )
+
+
+def _agents(section: Section) -> tuple[str, ...]:
+    return tuple(AGENTS[line.strip()] for line in section.lines if line.strip() in AGENTS)
 
 
 def normal(value: str) -> str:
@@ -225,8 +234,14 @@ def overrides(node: Mapping[str, Section]) -> dict[str, tuple[str, str]]:
     printed = files(node.get("later", Section()))
     for path in sorted(printed, key=lambda item: (item == "/etc/sysctl.conf", item.rpartition("/")[2])):
         for key, value in printed[path].pairs().items():
-            found[key.lstrip("-").replace("/", ".")] = (path, normal(value))
+            found[_dotted(key.lstrip("-"))] = (path, normal(value))
     return found
+
+
+def _dotted(key: str) -> str:
+    """sysctl.d(5): where "/" comes first it separates, and a dot then belongs to a name."""
+    first = re.search(r"[./]", key)
+    return key.translate(str.maketrans("/.", "./")) if first and first.group() == "/" else key
 
 
 def _modules(
@@ -312,7 +327,7 @@ def _notes(node: Mapping[str, Section], ours: Mapping[str, File]) -> list[str]:
     for key, (path, value) in sorted(overrides(node).items()):
         if key in keys and normal(keys[key]) != value:
             found.append(f"{path} sets {key} to {value} after our file")
-    found += [f"{name} runs and may write NIC settings" for name in node.get("agents", Section()).lines]
+    found += [f"{name} runs and may write NIC settings" for name in _agents(node.get("agents", Section()))]
     if not node:
         found.append("the answer about the host was not understood")
     return found

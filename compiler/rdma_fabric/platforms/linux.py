@@ -81,7 +81,7 @@ class Context:
     names: str = ""
     sysctl_keys: tuple[str, ...] = ()
     option_modules: tuple[str, ...] = OPTION_MODULES
-    agents: tuple[str, ...] = AGENTS
+    agents: tuple[str, ...] = tuple(AGENTS)
     sysctl: Pairs = ()
     modules: tuple[str, ...] = ()
     module_options: tuple[tuple[str, Pairs], ...] = ()
@@ -137,9 +137,7 @@ class Linux:
 
     def questions(self, hw: Hardware) -> tuple[str, ...]:
         """Two shell scripts: the node, and its ports."""
-        context = Context(
-            names=" ".join(shlex.quote(port.name) for port in hw.ports), sysctl_keys=sysctl_keys(hw)
-        )
+        context = Context(names=" ".join(f'"{port.name}"' for port in hw.ports), sysctl_keys=sysctl_keys(hw))
         return (
             host.question("linux/observe_system.sh.j2", context),
             host.question("linux/observe_ports.sh.j2", context),

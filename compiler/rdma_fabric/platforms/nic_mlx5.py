@@ -206,6 +206,8 @@ class NicMlx5:
             lambda port, now, before: _lines(port, now, before, facts),
             _disturbs,
             (_library(),),
+            # Leaving trust dscp deletes the map (mlnx_qos --trust pcp, dcb app flush).
+            {"TRUST": ("DSCP2PRIO",)},
         ).build()
 
 
