@@ -328,6 +328,9 @@ class Host:
             if path in paths:
                 raise Refused("the bundle writes %s twice" % path)
             paths.add(path)
+            if "was" in step["put"]:
+                self.refuse_changed(step["put"])
+                continue
             if step["put"].get("was"):
                 self.refuse_moved(path, text, step["put"]["was"])
                 continue
@@ -343,6 +346,13 @@ class Host:
             return
         if hashlib.sha256(data.decode("utf-8", "replace").strip().encode("utf-8")).hexdigest() != was:
             raise Refused("%s changed since it was read; plan again" % path)
+
+    def refuse_changed(self, put):
+        """A file that we share with others is written over the very text that it was made from."""
+        data = self.files.read(put["path"]) or b""
+        now = hashlib.sha256(data.decode("utf-8", "replace").strip().encode("utf-8")).hexdigest()
+        if now != put["was"] and self.differs(put):
+            raise Refused("%s has changed since it was read" % put["path"])
 
     # -- doing
 
@@ -483,7 +493,7 @@ class Host:
             return {"changed": False, "pending": False, "undone": False}
         if boot:
             return self.recover_at_boot(pending)
-        return dict(self.take_back(pending, "no confirmation came in time"), changed=True)
+        return dict(self.take_back(pending, "no confirmation came"), changed=True)
 
     def recover_at_boot(self, pending):
         """Settings files first, before anything reads them; the rest once the devices are there.
@@ -523,6 +533,16 @@ class Host:
             return {"undone": False, "pending": True, "undo_problems": problems}
         self.forget(pending, why)
         return {"undone": True, "pending": False}
+
+    def run_undo(self, steps):
+        """Every step, also after one that failed; gives what went wrong."""
+        problems = []
+        for step in steps:
+            try:
+                self.call(step["call"])
+            except Failed as failed:
+                problems.append(failed.facts)
+        return problems
 
     def restore(self, images):
         """Files as they were; gives what went wrong."""

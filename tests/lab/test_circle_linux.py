@@ -305,7 +305,7 @@ def test_without_confirmation_the_host_goes_back(one: Lab) -> None:
     while run(one.host, "test -e /run/fabric.lock")[0] == 0 and time.monotonic() < end:
         time.sleep(0.2)
     assert differences(before, one.observe().running) == ()
-    assert "no confirmation came in time" in one.drive(change, "confirm")["refused"]
+    assert "no confirmation came" in one.drive(change, "confirm")["refused"]
 
 
 def test_a_reboot_before_the_confirmation(one: Lab) -> None:
