@@ -815,7 +815,8 @@ def test_steps_of_a_session() -> None:
     (lock,) = change.lock
     assert isinstance(lock, Send)
     assert lock.lines == ("show configuration sessions detail", QUESTIONS[5])
-    fill, alone, diff = change.stage
+    base, fill, alone, diff = change.stage
+    assert isinstance(base, Send) and base.lines == ("show running-config",) and base.keep == "base"
     assert isinstance(fill, Send) and isinstance(alone, Send) and isinstance(diff, Send)
     assert fill.lines[0] == "configure session fabric-@RUN@"
     assert fill.lines[1:-1] == tuple(line.strip() for line in change.lines)

@@ -181,8 +181,8 @@ def _session(
 ) -> Change:
     """Open, fill, diff; commit with a timer; confirm; save.
 
-    A session is a snapshot of the running configuration: the last step of `stage` shows the diff
-    against the configuration of that moment, and is asked again right before the commit.
+    A session is a snapshot of the running configuration, and its commit takes back what others changed
+    since. So the configuration before it, and the diff after it, are asked again right before the commit.
     """
     disturbs = _disturbs(repair, [port.name for port in wanted.ports])
     typed = tuple(line.strip() for line in lines)
@@ -192,6 +192,7 @@ def _session(
         lines=lines,
         lock=(Send(_LISTS, forbid=_TAKEN),),
         stage=(
+            Send(("show running-config",), keep="base"),
             Send((f"configure session {_SESSION}", *typed, "end")),
             Send(_LISTS, forbid=_TWO_OF_US),
             Send((f"show session-config named {_SESSION} diffs",), keep="diff"),

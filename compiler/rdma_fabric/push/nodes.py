@@ -27,6 +27,8 @@ from rdma_fabric.transport.targets import Target as Address
 
 DIFF = "diff"
 """Name under which a platform's last stage step keeps the device's own diff."""
+BASE = "base"
+"""Name under which a platform's stage keeps what the device is configured as, right before it stages."""
 SOAK_S = 10.0
 """Longest time for which a read-back is repeated before the node counts as not as wanted; seconds."""
 PAUSE_S = 0.5
@@ -88,17 +90,19 @@ class NodeReach:
     ) -> Outcome | None:
         """A candidate may be a snapshot: when somebody changed the device since, it is staged anew, once.
 
-        The device's own diff right before the commit must be the one from staging; else the commit would
-        take the other change back.
+        The device's own diff right before the commit must be the one from staging, and so must its
+        configuration where the platform keeps it; else the commit would take the other change back.
         """
-        again = tuple(one for one in job.change.stage if isinstance(one, Send) and one.keep == DIFF)
+        watched = (DIFF, BASE)
+        again = tuple(one for one in job.change.stage if isinstance(one, Send) and one.keep in watched)
         if not again:
             return None
         for attempt in (1, 2):
             looked = self._steps(session, job, again, words)
             if not looked.ok:
                 return self._stopped(session, job, "stage", looked, words)
-            if looked.kept.get(DIFF) == kept.get(DIFF):
+            if all(looked.kept.get(name) == kept.get(name) for name in watched):
+                kept.pop(BASE, None)  # it may hold the secrets of others
                 return None
             if attempt == 2:
                 break
@@ -109,7 +113,7 @@ class NodeReach:
                 kept |= result.kept
         cleaned = self._steps(session, job, (*job.change.undo, *job.change.unlock), words)
         text = "somebody else is changing this device right now; apply again later"
-        return Outcome(False, text, "changed", kept, clean=cleaned.ok)
+        return Outcome(False, text, "changed" if cleaned.ok else "stage", clean=cleaned.ok)
 
     def _stopped(
         self, session: Session, job: Job, where: str, result: StepsResult, words: Mapping[str, str]
@@ -117,11 +121,11 @@ class NodeReach:
         """A refusal before the commit is cleaned up at once: nothing was live."""
         text = f"{result.text} (at: {result.line})" if result.line else result.text
         if where == "lock":
-            return Outcome(False, text, "lock", result.kept, clean=result.kind == "refused")
+            return Outcome(False, text, "lock", clean=result.kind == "refused")
         if where == "stage" and result.kind == "refused":
             cleaned = self._steps(session, job, (*job.change.undo, *job.change.unlock), words)
-            return Outcome(False, text, "stage", result.kept, clean=cleaned.ok)
-        return Outcome(False, text, where, result.kept)
+            return Outcome(False, text, "stage", clean=cleaned.ok)
+        return Outcome(False, text, where)
 
     def _commit_files(self, jobs: Mapping[str, Job], run: str, timer_s: int) -> dict[str, Outcome]:
         """One Ansible run for all nodes of the wave that differ, then a read-back over SSH."""
