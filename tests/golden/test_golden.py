@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def test_case(case: Path, golden: Golden) -> None:
     golden.tree(f"{case.name}/intended", files)
 
 
-def _one_of_each(compiled: dict[str, tuple[object, ...]]) -> list[str]:
+def _one_of_each(compiled: Mapping[str, tuple[object, ...]]) -> list[str]:
     """Of nodes with the very same files the first: the manifest lists the others."""
     seen: dict[int, str] = {}
     for name, found in compiled.items():

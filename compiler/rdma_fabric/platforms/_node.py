@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from rdma_fabric.hardware import Hardware
 from rdma_fabric.platforms._contract import Artifact, Change, Fault, Platform, Realized
-from rdma_fabric.state import UNMANAGED, NodeState, Observation, Partitions, PortState
+from rdma_fabric.state import UNMANAGED, IbPort, NodeState, Observation, Partitions, PortState
 
 T = TypeVar("T")
 
@@ -100,7 +100,7 @@ def _overlay_observation(below: Observation, above: Observation) -> Observation:
         pending=_overlay_layer(below.pending, above.pending),
         operational=below.operational and above.operational,
         notes=tuple(dict.fromkeys((*below.notes, *above.notes))),
-        neighbours=tuple(sorted(set((*below.neighbours, *above.neighbours)))),
+        neighbours=tuple(sorted({*below.neighbours, *above.neighbours})),
         facts=tuple(sorted(dict((*below.facts, *above.facts)).items())),
         evidence=digest,
     )
@@ -165,7 +165,19 @@ def change(seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
         one = part.change(seen, wanted, hw)
         found = one if found is None else _join(found, one)
     assert found is not None
-    return found
+    return found if found.expected is None else replace(found, expected=_settled(found.expected))
+
+
+def _settled(state: NodeState) -> NodeState:
+    """The state without what other nodes decide: the read-back right after a change cannot show it yet."""
+    if all(port.settings.ib == IbPort() for port in state.ports):
+        return state
+    given = dict.fromkeys(("link", "mtu", "pkeys", "sl_to_vl"), UNMANAGED)
+    ports = tuple(
+        replace(port, settings=replace(port.settings, ib=replace(port.settings.ib, **given)))
+        for port in state.ports
+    )
+    return replace(state, ports=ports)
 
 
 def _join(first: Change, second: Change) -> Change:

@@ -81,7 +81,7 @@ class Session(ABC):
 
     def closed(self) -> None:
         """The connection is gone (also when it was cut): release locks the device would release."""
-        return None
+        return
 
 
 @dataclass
