@@ -11,6 +11,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -132,12 +133,13 @@ class Bench:
         path.write_text(text.replace("@PYTHON@", sys.executable))
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         environment = {
             "PATH": f"{self.tools}/bin:{os.environ['PATH']}",
             "FABRIC_ROOT": str(self.root),
             "FABRIC_SYSROOT": str(self.sys),
             "TOOLS": str(self.tools),
+            **more,
         }
         script = self.root / "usr/local/sbin/fabric-qos"
         return subprocess.run(
@@ -279,6 +281,17 @@ def test_without_an_rdma_device_marking_fails_aloud(bench: Bench) -> None:
     assert "no RDMA device" in bench.run("eth0", "CMA_TOS=106").stderr
     assert bench.run("eth0", "RDMA=mlx5_7", "CMA_TOS=106").returncode == 0
     assert bench.done == ["cma_roce_tos -d mlx5_7 -p 1 -t 106"]
+
+
+def test_at_boot_it_waits_for_the_rdma_device(bench: Bench) -> None:
+    device = bench.sys / "sys/class/infiniband"
+    device.rename(bench.sys / "later")
+    timer = threading.Timer(0.5, lambda: (bench.sys / "later").rename(device))
+    timer.start()
+    done = bench.run("eth0", "CMA_TOS=106", INVOCATION_ID="1")
+    timer.join()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bench.done == ["cma_roce_tos -d mlx5_0 -p 1 -t 106"]
 
 
 DCB = r"""#!/bin/sh
