@@ -45,10 +45,14 @@ class Plan:
     seen: Mapping[str, str]
     rows: tuple[PlanRow, ...]
     waves: tuple[tuple[str, ...], ...]
+    _by_node: Mapping[str, PlanRow] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_node", {row.node: row for row in self.rows})
 
     def row(self, node: str) -> PlanRow | None:
         """The node's row."""
-        return next((row for row in self.rows if row.node == node), None)
+        return self._by_node.get(node)
 
     @property
     def empty(self) -> bool:
@@ -102,7 +106,7 @@ class _Planner:
 
     def _change(self, seen: Observation, target: Target) -> tuple[Change, tuple[Deviation, ...]]:
         """Equal observations of equal nodes share one change."""
-        key: Any = (
+        key = (
             seen.running,
             seen.stored,
             seen.pending,
@@ -111,10 +115,7 @@ class _Planner:
             id(target.wanted),
             id(target.hardware),
         )
-        try:
-            found = self.shared.get(key)
-        except TypeError:
-            found, key = None, (id(seen), id(target.wanted), id(target.hardware))
+        found = self.shared.get(key)
         if found is None:
             change = platforms.change(seen, target.wanted, target.hardware)
             rows = tuple(map(_stored, deviations(_all(change), target.wanted, seen.running)))
@@ -169,12 +170,9 @@ def make_plan(
             rows[name] = planner.row(name, observations[name], target)
     ready = {name: row.direction for name, row in rows.items() if row.status == "change"}
     felt = {name: frozenset(rows[name].felt_by) for name in ready}
-    waves = arrange(ready, inventory, felt)
+    turns = {name: one.turn for name in ready if (one := rows[name].change) is not None and one.turn[0]}
+    waves = arrange(ready, inventory, felt, turns)
     numbers = {name: index for index, wave in enumerate(waves, 1) for name in wave}
-    placed = tuple(_numbered(rows[name], numbers.get(name, 0)) for name in inventory.nodes if name in rows)
+    placed = tuple(replace(rows[name], wave=numbers.get(name, 0)) for name in inventory.nodes if name in rows)
     seen = {name: observations[name].evidence for name in targets if name in observations}
     return Plan(inputs, seen, placed, waves)
-
-
-def _numbered(row: PlanRow, wave: int) -> PlanRow:
-    return replace(row, wave=wave) if wave else row

@@ -56,14 +56,21 @@ class Harm:
         return any(True for _ in self._workers(node, one))
 
     def _workers(self, node: str, one: Disturbance) -> Iterator[str]:
-        """An idle node is free to disturb; so is a port of a working switch whose other end is idle."""
+        """An idle node is free to disturb; so is a port of a working switch whose other end is idle.
+
+        A switch that is disturbed as a whole is felt by everything cabled to it.
+        """
         if self.idle(node):
             return
+        spec = self.inventory.nodes[node]
         ports = [port for port in one.ports if port]
-        if not ports or self.inventory.nodes[node].is_host:
+        if not ports or spec.is_host:
             yield node
+        if spec.is_host:
             return
-        for port in ports:
+        for port in ports or spec.spec.ports:
             other = self.peers.get(End(node, port))
-            if other is None or not self.idle(other.node):
-                yield other.node if other else node
+            if other is not None and not self.idle(other.node):
+                yield other.node
+            elif other is None and ports:
+                yield node

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from rdma_fabric.findings import InputError, Position, input_finding
+from rdma_fabric.findings import InputError, Position, input_finding, natural
 from rdma_fabric.plan.changes import Plan
 
 VERSION = 1
@@ -13,11 +13,11 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class SavedPlan:
-    """What a plan file says: digests, and the exact lines per node."""
+    """What a plan file says: digests, and per node to push its wave and its exact lines."""
 
     inputs: str
     seen: dict[str, str]
-    lines: dict[str, tuple[str, ...]]
+    changes: dict[str, tuple[int, tuple[str, ...]]]
 
 
 def dump_plan(plan: Plan) -> str:
@@ -51,9 +51,13 @@ def load_plan(text: str, file: str) -> SavedPlan:
         if data["version"] != VERSION:
             raise ValueError(f"version {data['version']} is not {VERSION}")
         nodes = {str(name): one for name, one in data["nodes"].items()}
-        lines = {name: tuple(one["lines"]) for name, one in nodes.items() if one["status"] == "change"}
-        return SavedPlan(str(data["inputs"]), dict(data["seen"]), lines)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        changes = {
+            name: (int(one["wave"]), tuple(one["lines"]))
+            for name, one in nodes.items()
+            if one["status"] == "change"
+        }
+        return SavedPlan(str(data["inputs"]), dict(data["seen"]), changes)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         at = Position(file, 0, 0)
         help = "give a file that `fabric diff -o` wrote"
         raise InputError([input_finding("file", f"is not a plan ({error})", at, help)]) from None
@@ -64,10 +68,17 @@ def stale(saved: SavedPlan, plan: Plan) -> tuple[str, ...]:
     reasons = []
     if saved.inputs != plan.inputs:
         reasons.append("the intent or inventory changed since the plan was written")
-    now = {row.node: row.change.lines for row in plan.rows if row.status == "change" and row.change}
-    for name in sorted({*saved.lines, *now}):
+    now = {
+        row.node: (row.wave, row.change.lines) for row in plan.rows if row.status == "change" and row.change
+    }
+    for name in sorted({*saved.changes, *now}, key=natural):
+        before, after = saved.changes.get(name), now.get(name)
         if saved.seen.get(name) != plan.seen.get(name):
             reasons.append(f"{name} changed since the plan was written")
-        elif saved.lines.get(name) != now.get(name):
+        elif before is None or after is None:
+            reasons.append(f"{name} would {'be left alone now' if after is None else 'be changed too'}")
+        elif before[1] != after[1]:
             reasons.append(f"{name} would get other lines than the plan holds")
+        elif before[0] != after[0]:
+            reasons.append(f"{name} would go in wave {after[0]}, not {before[0]}")
     return tuple(reasons)

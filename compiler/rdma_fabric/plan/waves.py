@@ -54,14 +54,21 @@ def tiers(inventory: Inventory) -> dict[str, int]:
 
 
 def arrange(
-    ways: Mapping[str, Direction], inventory: Inventory, disturbing: Mapping[str, frozenset[str]]
+    ways: Mapping[str, Direction],
+    inventory: Inventory,
+    disturbing: Mapping[str, frozenset[str]],
+    turns: Mapping[str, tuple[str, int]] | None = None,
 ) -> tuple[tuple[str, ...], ...]:
     """Waves of node names. `disturbing`: nodes whose change is felt by working nodes, and by which.
+    `turns`: nodes that take turns within a group, each in a wave of its own at the end.
 
     Two nodes whose changes are felt by the same working node never share a wave: a host with two leaves,
     or a leaf with two spines, keeps one of them untouched at any time.
     """
     level = tiers(inventory)
+    waiting = {name: turn for name, turn in (turns or {}).items() if name in ways}
+    alone = sorted(waiting, key=lambda name: waiting[name][1])
+    ways = {name: way for name, way in ways.items() if name not in waiting}
     growing = [name for name, way in ways.items() if way != "shrink"]
     shrinking = [name for name, way in ways.items() if way == "shrink"]
     waves: list[tuple[str, ...]] = []
@@ -71,7 +78,7 @@ def arrange(
             by_tier.setdefault(level[name], []).append(name)
         for tier in sorted(by_tier, reverse=core_first):
             waves.extend(_split(by_tier[tier], disturbing))
-    return tuple(waves)
+    return (*waves, *((name,) for name in alone))
 
 
 def _split(names: Sequence[str], disturbing: Mapping[str, frozenset[str]]) -> list[tuple[str, ...]]:
@@ -80,7 +87,7 @@ def _split(names: Sequence[str], disturbing: Mapping[str, frozenset[str]]) -> li
     felt: list[set[str]] = [set()]
     for name in names:
         by = disturbing.get(name, frozenset()) - {name}
-        index = next((i for i, taken in enumerate(felt) if not (taken & by)), None)
+        index = next((i for i, taken in enumerate(felt) if taken.isdisjoint(by)), None)
         if index is None:
             waves.append([])
             felt.append(set())
