@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rdma_fabric.findings import Finding, InputError, Position, did_you_mean, input_finding, shown
-from rdma_fabric.source.text import decode, line_excerpt, read_bytes
+from rdma_fabric.source.text import FINDINGS_LIMIT, decode, line_excerpt, read_bytes
 
 _CELL = re.compile(r'[ \t]*(?:"((?:[^"]|"")*)"[ \t]*|([^",]*))(,|\Z)')
 
@@ -83,11 +83,21 @@ class _Reader:
             raise InputError(self.faults)
         header = self.header(*used[0])
         places = tuple(header.index(name) if name in header else -1 for name in self.columns + self.optional)
-        rows = [self.row(number, line, len(header), places) for number, line in used[1:]]
+        rows = list(self.rows(used[1:], len(header), places))
         if self.faults:
             raise InputError(self.faults)
-        kept = tuple(row for row in rows if row)
-        return Table(self.columns + self.optional, kept, self.file, self.lines, places)
+        return Table(self.columns + self.optional, tuple(rows), self.file, self.lines, places)
+
+    def rows(self, used: Iterable[tuple[int, str]], width: int, places: tuple[int, ...]) -> Iterator[Row]:
+        """The rows that can be used; stops when there are too many faults to tell."""
+        for number, line in used:
+            if len(self.faults) >= FINDINGS_LIMIT:
+                message = f"this file has more than {FINDINGS_LIMIT} mistakes; the rest is not told"
+                self.fault(message, number, 0, "mend those above first")
+                return
+            row = self.row(number, line, width, places)
+            if row:
+                yield row
 
     def fault(self, message: str, line: int, column: int, help: str) -> None:
         """Notes one finding; `line` counts from 1, `column` from 0."""

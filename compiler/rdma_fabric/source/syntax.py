@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import yaml
 
 from rdma_fabric.findings import Finding, Position, input_finding
 from rdma_fabric.source.text import line_excerpt
 
+_SCANNER: Any = getattr(yaml, "CLoader", yaml.Loader)
+_NEAR = 200  # characters; names have 64 at most
 _RANGE = re.compile(r"[^\s,{}\[\]\"']*(?:\[[0-9][0-9,\- ]*\][^\s,{}\[\]:\"']*)+(?::[^\s,{}\[\]:\"']+)*")
 
 
 def range_word(line: str, column: int) -> str:
     """The word with a range that covers `column` of `line`, or ""."""
-    found = _RANGE.finditer(line)
-    return next((one.group() for one in found if one.start() <= column < one.end()), "")
+    start = max(0, column - _NEAR)  # on a line of a megabyte the pattern would need hours
+    found = _RANGE.finditer(line[start : column + _NEAR])
+    return next((one.group() for one in found if one.start() <= column - start < one.end()), "")
 
 
 # Part of the parser's message -> what it means for the writer of the file, what to do.
@@ -83,11 +87,24 @@ _PROBLEMS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def syntax_finding(error: yaml.YAMLError, file: str, lines: Sequence[str]) -> Finding:
-    """The finding for what the parser could not read."""
+def syntax_finding(error: yaml.YAMLError, text: str, file: str, lines: Sequence[str]) -> Finding:
+    """The finding for what the parser could not read in `text`."""
+    line, column, message, help = _told(error, text, lines)
+    position = Position(file, line + 1, column + 1)
+    return input_finding("yaml-syntax", message, position, help, excerpt=line_excerpt(lines, position))
+
+
+def _told(error: yaml.YAMLError, whole: str, lines: Sequence[str]) -> tuple[int, int, str, str]:
+    """Line and column (from 0) to blame, what is wrong there, and what to do."""
     problem = getattr(error, "problem", None) or str(error)
     mark = getattr(error, "problem_mark", None)
     line, column = (mark.line, mark.column) if mark else (0, 0)
+    quote = _quoted_key(error, line, lines) or _long_quote(whole, line)
+    if quote:
+        message = (
+            f"the quote that opens here closes in line {line + 1}, and what follows there cannot be read"
+        )
+        return *quote, message, "close the quote where the text ends"
     text = lines[line] if line < len(lines) else ""
     tab = text.find("\t", 0, len(text) - len(text.lstrip()))
     written = range_word(text, column) or (
@@ -108,8 +125,47 @@ def syntax_finding(error: yaml.YAMLError, file: str, lines: Sequence[str]) -> Fi
             or ("not closed" in message and line > opening.line)
         ):
             line, column = opening.line, opening.column
-    position = Position(file, line + 1, column + 1)
-    return input_finding("yaml-syntax", message, position, help, excerpt=line_excerpt(lines, position))
+        if "<document start>" in problem and not column and (first := _indented_first(lines)):
+            return *first, f"this line is indented, and line {line + 1} is not", help
+    return line, column, message, help
+
+
+def _long_quote(text: str, line: int) -> tuple[int, int] | None:
+    """Where quoted text starts that began in a line before and ends in `line`, in which an error is."""
+    found = None
+    try:
+        for token in yaml.scan(text, Loader=_SCANNER):
+            if token.start_mark.line > line:
+                break
+            if isinstance(token, yaml.ScalarToken) and token.style in ("'", '"'):
+                start, end = token.start_mark, token.end_mark
+                if start.line < line == end.line:
+                    found = start.line, start.column
+    except yaml.YAMLError:
+        return found
+    return found
+
+
+def _quoted_key(error: yaml.YAMLError, line: int, lines: Sequence[str]) -> tuple[int, int] | None:
+    """The same where the parser takes the quoted text for a key: it names the start itself."""
+    start = getattr(error, "context_mark", None)
+    if (
+        start
+        and "simple key" in str(getattr(error, "context", ""))
+        and start.line < line
+        and lines[start.line][start.column : start.column + 1] in ("'", '"')
+    ):
+        return start.line, start.column
+    return None
+
+
+def _indented_first(lines: Sequence[str]) -> tuple[int, int] | None:
+    """Line and column of the first key, when it does not start in the first column."""
+    for number, line in enumerate(lines):
+        text = line.lstrip(" ")
+        if text and text[0] not in "#%" and not text.startswith("---"):
+            return (number, len(line) - len(text)) if len(line) > len(text) else None
+    return None
 
 
 def _advice(problem: str, before: str, after: str) -> tuple[str, str]:

@@ -13,6 +13,9 @@ from rdma_fabric.findings import InputError, Position, input_finding, shown
 SIZE_LIMIT = 20_000_000
 """Bytes; a fabric of 16,384 hosts needs a tenth of it when every host is written out."""
 
+FINDINGS_LIMIT = 200
+"""Mistakes of one file that are told; who has more of them mends one kind and asks again."""
+
 _EXCERPT_WIDTH = 120
 
 # Controls, line ends that only YAML 1.1 knows, and marks that join, reorder or hide text (a review would not

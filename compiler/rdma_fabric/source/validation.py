@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rdma_fabric.findings import BadValue, Finding, InputError, did_you_mean, input_finding, shown
-from rdma_fabric.source.text import line_excerpt
+from rdma_fabric.source.text import FINDINGS_LIMIT, line_excerpt
 from rdma_fabric.source.yaml_file import DataPath, Document
 
 if TYPE_CHECKING:
@@ -79,7 +79,11 @@ def _get(data: Any, path: DataPath) -> Any:
 def _findings(
     error: ValidationError, model: Any, data: Any, document: Document, prefix: DataPath
 ) -> Iterator[Finding]:
-    for one in error.errors(include_url=False):
+    for number, one in enumerate(error.errors(include_url=False)):
+        if number == FINDINGS_LIMIT:
+            message = f"there are more than {FINDINGS_LIMIT} mistakes here; the rest is not told"
+            yield _finding(document, "schema", prefix, message, "mend those above first")
+            return
         path = prefix + _existing(data, one["loc"])
         if one["type"] == "extra_forbidden":
             yield _unknown_key(document, path, _keys_at(model, one["loc"][:-1]))
@@ -108,7 +112,8 @@ def _existing(data: Any, loc: DataPath) -> DataPath:
 def _name(path: DataPath) -> str:
     """The path as people write it: classes.roce.dscp[0]."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return text.removeprefix(".")
+    # A key may hold anything that quotes can hold; nothing of that may reach a terminal.
+    return text.removeprefix(".") if text.isprintable() else shown(text.removeprefix("."))
 
 
 def _finding(
@@ -213,7 +218,7 @@ def _keys_at(model: Any, loc: DataPath) -> list[str]:
 
 
 def _plain(annotations: list[Any]) -> list[Any]:
-    """The annotations with Annotated, unions and aliases taken apart."""
+    """The annotations with Annotated, unions and models of one bare value taken apart."""
     plain: list[Any] = []
     for one in annotations:
         origin = typing.get_origin(one)
@@ -221,6 +226,8 @@ def _plain(annotations: list[Any]) -> list[Any]:
             plain += _plain([typing.get_args(one)[0]])
         elif origin in (typing.Union, types.UnionType):
             plain += _plain(list(typing.get_args(one)))
+        elif getattr(one, "__pydantic_root_model__", False):
+            plain += _plain([_fields(one)["root"]])
         else:
             plain.append(one)
     return plain

@@ -24,7 +24,7 @@ from yaml.events import (
 from rdma_fabric.findings import BadValue, Finding, InputError, Position, input_finding, shown
 from rdma_fabric.source.scalars import resolve_plain
 from rdma_fabric.source.syntax import range_word, syntax_finding
-from rdma_fabric.source.text import INVISIBLE, decode, file_error, line_excerpt, read_bytes
+from rdma_fabric.source.text import FINDINGS_LIMIT, INVISIBLE, decode, file_error, line_excerpt, read_bytes
 
 DataPath = tuple[str | int, ...]
 """The way to a value: keys and list indexes."""
@@ -105,7 +105,7 @@ def parse_yaml(content: bytes, file: str, *, allow_empty: bool = False) -> Docum
     try:
         data, tree = builder.document()
     except yaml.YAMLError as error:
-        builder.faults.append(syntax_finding(error, file, lines))
+        builder.faults.append(syntax_finding(error, text, file, lines))
         data, tree = None, 0
     if data is None and not builder.faults:
         if not allow_empty:
@@ -143,9 +143,13 @@ class _Builder:
         if type(self.next()) is StreamEndEvent:
             return None, 0
         try:
-            data, tree = self.value(self.next())
+            return self.only()
         except _Stop:
             return None, 0
+
+    def only(self) -> tuple[Any, _Tree]:
+        """The same, once it is there; a second document is a fault."""
+        data, tree = self.value(self.next())
         self.next()  # the end of the document
         event = self.next()
         if type(event) is DocumentStartEvent:
@@ -155,9 +159,14 @@ class _Builder:
 
     def fault(self, name: str, message: str, mark: int, help: str) -> None:
         """Notes one finding at `mark`."""
+        if len(self.faults) >= FINDINGS_LIMIT:
+            message = f"this file has more than {FINDINGS_LIMIT} mistakes; the rest is not told"
+            name, help = "yaml-syntax", "mend those above first"
         position = _position(self.file, mark)
         excerpt = line_excerpt(self.lines, position)
         self.faults.append(input_finding(name, message, position, help, excerpt=excerpt))
+        if len(self.faults) > FINDINGS_LIMIT:
+            raise _Stop
 
     def value(self, event: Any) -> tuple[Any, _Tree]:
         """Data and tree of the node that starts with `event`."""
@@ -200,6 +209,9 @@ class _Builder:
             self.fault("yaml-syntax", message, at, "remove it")
         if event.anchor:
             self.anchors[event.anchor] = value, at, 1
+            if not (event.value or event.style):
+                message = f"the anchor &{event.anchor} marks no value"
+                self.fault("yaml-syntax", message, at, "write the value behind it, or quote the text")
         return value, at
 
     def tag(self, event: Any) -> None:
@@ -294,7 +306,8 @@ class _Builder:
 
     def without_value(self, key: Any, at: int, end: int) -> None:
         """A key inside {...} that no value follows: often the space after the colon is missing."""
-        next_char = self.lines[end >> _BITS][end & (1 << _BITS) - 1 :][:1]
+        line = end >> _BITS  # behind the last line where the file ends here
+        next_char = self.lines[line][end & (1 << _BITS) - 1 :][:1] if line < len(self.lines) else ""
         if not isinstance(key, str) or next_char == "[":  # an unquoted range: the parser will stop there
             return
         name, colon, value = key.partition(":")
