@@ -73,6 +73,8 @@ class Journal:
         self.path = folder / FILE
         self._trim()
         self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        for above in (folder, folder.parent):  # or a power cut may take the new file's name away
+            _sync(above)
 
     def _trim(self) -> None:
         """Cuts a torn last line off, so that the next event starts on a line of its own."""
@@ -98,6 +100,14 @@ class Journal:
         os.close(self._fd)
 
 
+def _sync(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def read(path: Path) -> RunRecord:
     """The run as its journal tells it; an unreadable or torn tail is left out."""
     data = path.read_bytes() if path.exists() else b""
@@ -115,7 +125,7 @@ def _events(data: bytes) -> Iterator[Mapping[str, Any]]:
 
 
 def replay(events: Iterable[Mapping[str, Any]]) -> RunRecord:
-    """Fold of all events over an empty record."""
+    """Fold of all events over an empty record; events of a kind that it does not know are passed over."""
     record = RunRecord()
     nodes: dict[str, NodeRecord] = {}
     for event in events:

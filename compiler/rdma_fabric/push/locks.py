@@ -37,8 +37,8 @@ def local_lock(state: Path, run: str) -> Iterator[None]:
 
 def _holder(fd: int, path: Path) -> str:
     try:
-        found = json.loads(os.pread(fd, 4096, 0) or b"{}")
-    except ValueError:
-        found = {}
-    who = f"run {found['run']} (process {found['pid']})" if found else "another run"
+        found = json.loads(os.pread(fd, 4096, 0))
+        who = f"run {found['run']} (process {found['pid']})"
+    except (ValueError, KeyError, TypeError):  # it has just taken the lock
+        who = "another run"
     return f"{who} holds {path}; wait until it has ended, or stop that process"

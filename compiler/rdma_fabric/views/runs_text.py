@@ -31,7 +31,7 @@ def runs_text(records: Sequence[RunRecord]) -> str:
     if not records:
         return "no runs yet"
     return "\n".join(
-        f"{one.run:<10} {one.started}  {one.kind}{f' of {one.undoes}' if one.undoes else ''}"
+        f"{one.run:<10} {one.started.replace('T', ' ')[:19]}  {one.kind}{f' of {one.undoes}' if one.undoes else ''}"
         f"{' (lab)' if one.lab else ''}: {_state(one)}"
         for one in records
     )
