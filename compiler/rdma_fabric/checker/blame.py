@@ -21,6 +21,9 @@ MAJORITY_NODES = 3
 MAJORITY_SHARE = 0.8
 """Least share of those nodes' ports that have the same value."""
 
+_COMMON = ("qos.trust", "qos.dscp_to_priority", "qos.pfc")
+"""Settings that hosts and switches of one network share."""
+
 _NOTHING = ("", *(absent.value for absent in (UNMANAGED, NOT_APPLICABLE)))
 
 
@@ -236,6 +239,26 @@ class Census:
         """True when at least 3 other nodes exist and 80% of their ports share another value."""
         key = setting_key(setting)
         return bool(key) and self._majority(end.node, view, key)[1]
+
+    def against_all(self, end: End, view: PortView, setting: str) -> bool:
+        """True for a port whose value differs from 80% of its network's, hosts and switches together.
+
+        Only for what means the same on both: where a network has two switches, its hosts decide.
+        """
+        key = setting_key(setting)
+        if key not in _COMMON:
+            return False
+        counter = self._counter(view.network, True, key) + self._counter(view.network, False, key)
+        for other in self.judged.ports.get(end.node, {}).values():
+            if other.network == view.network:
+                counter[self._shown(other, key)] -= 1
+        members = set().union(*(self.members.get((view.network, kind), ()) for kind in (True, False)))
+        value, count = counter.most_common(1)[0]
+        return (
+            len(members - {end.node}) >= MAJORITY_NODES
+            and count >= MAJORITY_SHARE * counter.total()
+            and value != self._shown(view, key)
+        )
 
     def _majority(self, node: str, view: PortView, key: str) -> tuple[str, bool]:
         """(text about the other nodes' ports, whether this port is the odd one)."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rdma_fabric.checker import causes, registry
-from rdma_fabric.checker.blame import Census, LinkKind, setting_key
+from rdma_fabric.checker.blame import Census, LinkKind, PathKind, setting_key
 from rdma_fabric.checker.causes import Raw
 from rdma_fabric.checker.fabric import Judged
 from rdma_fabric.checker.scopes import (
@@ -159,10 +159,22 @@ class _Engine:
     def _paths(self, rule: PathRule) -> None:
         for kind in self.census.paths:
             for hop, hit in self._call(rule, kind.views):
+                if hop and not self._hop_is_wrong(hit, hop, kind):
+                    continue
                 host = next(iter(kind.ends[0]))
                 for end in kind.ends[hop]:
                     told = f"on the way of {host}" if hop else self.census.peer_text(end, hit.setting)
                     self._at(rule, hit, end, told)
+
+    def _hop_is_wrong(self, hit: Hit, hop: int, kind: PathKind) -> bool:
+        """False where the hop is as wished and not the odd one of its network.
+
+        Then two wishes disagree, and the rule of the cable between them says whose it is.
+        """
+        view = kind.views[hop]
+        if not self.census.as_wished(view, hit.setting):
+            return True
+        return any(self.census.odd_one_out(end, view, hit.setting) for end in kind.ends[hop])
 
     def _networks(self, rule: NetworkRule) -> None:
         for name, kinds in self.census.networks.items():
@@ -221,8 +233,11 @@ class _Engine:
         off = [side for side, _, view in sides if not self.census.as_wished(view, hit.setting)]
         if len(off) == 1:
             return off
-        odd = [side for side, end, view in sides if self.census.odd_one_out(end, view, hit.setting)]
-        return odd if len(odd) == 1 else ["a", "b"]
+        for differs in (self.census.odd_one_out, self.census.against_all):
+            odd = [side for side, end, view in sides if differs(end, view, hit.setting)]
+            if len(odd) == 1:
+                return odd
+        return ["a", "b"]
 
     # -- positions
 

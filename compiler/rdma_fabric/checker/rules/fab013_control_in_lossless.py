@@ -78,6 +78,9 @@ def _code_point(wishes: Wishes, name: str, dscp: int) -> Iterator[Hit]:
     cnp = class_of_kind(wishes, "cnp")
     word = f"DSCP {dscp} (CS{dscp // 8}, network control)"
     if one.priority in lossless_priorities(wishes):
+        if (one.kind or name) == "cnp" and (wishes.dcqcn is None or wishes.dcqcn.enabled):
+            # CNPs that can be paused are one cause, told by a rule of its own.
+            return
         severity, where = Severity.ERROR, "the lossless"
     elif cnp is not None and cnp.priority == one.priority:
         severity, where = Severity.NOTE if dscp == 48 else Severity.WARNING, "the CNP"

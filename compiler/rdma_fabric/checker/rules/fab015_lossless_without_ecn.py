@@ -53,14 +53,15 @@ def _check(intent: IntentView) -> Iterator[Hit]:
 
 
 def _gap(wishes: Wishes, one: TrafficClass, speeds: tuple[int, ...]) -> str:
-    table = one.ecn or wishes.ecn
-    if table is None:
+    tables = [table for table in (one.ecn, wishes.ecn) if table is not None]
+    if not tables:
         return "no ecn at all"
-    missing = [f"{speed}G" for speed in speeds if table.at(speed) is None]
+    # What a class's own table leaves out is the default table's.
+    rows = {speed: next(filter(None, (table.at(speed) for table in tables)), None) for speed in speeds}
+    missing = [f"{speed}G" for speed, row in rows.items() if row is None]
     if missing:
         return f"nothing for {', '.join(missing)}"
-    off = [speed for speed in speeds if (row := table.at(speed)) is not None and row.mode == "off"]
-    return "off" if off else ""
+    return "off" if any(row is not None and row.mode == "off" for row in rows.values()) else ""
 
 
 RULE = IntentRule("FAB015", "lossless-without-ecn", Severity.WARNING, "0.1", "intent", _check, plan=True)

@@ -41,7 +41,8 @@ def _odd(network: str, found: dict[str, int], node: NodeView) -> Iterator[Hit]:
     counts = Counter(found.values())
     if len(counts) < 2:
         return
-    usual = max(counts, key=lambda mtu: (counts[mtu], mtu))
+    # Of two ports, the one with the node's own wish is right.
+    usual = max(counts, key=lambda mtu: (counts[mtu], mtu == node.wishes.mtu.host, mtu))
     for name, mtu in found.items():
         if mtu != usual:
             yield Hit(
