@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+_LONGEST_SLIP = 100  # characters; difflib's time grows with the square
 _DIGITS = re.compile(r"([0-9]+)")
 
 INPUT_CODES: dict[str, str] = {
@@ -173,6 +174,8 @@ def shown(text: str, limit: int = 60) -> str:
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """The choice closest to `word`, or "" when none is close enough to be worth suggesting."""
+    if len(word) > _LONGEST_SLIP:
+        return ""
     by_lower: dict[str, str] = {}
     for choice in choices:
         by_lower.setdefault(choice.lower(), choice)

@@ -338,7 +338,7 @@ def _scalar_text(value: Any) -> Any:
 Scalar = Annotated[
     str, BeforeValidator(_scalar_text), WithJsonSchema({"type": ["string", "integer", "number", "boolean"]})
 ]
-ModuleName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,56}$")]
+ModuleName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,55}$")]
 SysctlKey = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_{}*/-]+)+$")]
 ClassName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")]
 EnvName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{1,60}$")]
@@ -413,7 +413,14 @@ class Partition(Model):
         Annotated[
             str,
             BeforeValidator(_ib_rate),
-            WithJsonSchema({"enum": [*sorted(IB_RATES, key=float), *sorted(int(one) for one in IB_RATES if one != "2.5")]}),
+            WithJsonSchema(
+                {
+                    "enum": [
+                        *sorted(IB_RATES, key=float),
+                        *sorted(int(one) for one in IB_RATES if one != "2.5"),
+                    ]
+                }
+            ),
         ]
         | None
     ) = None
@@ -450,6 +457,8 @@ class SubnetManager(Model):
 
 SM_PARTS: Final[Mapping[str, str]] = {"opensm": "opensm", "ufm": "opensm"}
 """Owner -> the service that runs on the nodes; a switch has its manager built in."""
+SM_OURS: Final = ("opensm",)
+"""Owners whose subnet manager we write; all others are read and compared."""
 
 
 class Wishes(Model):
@@ -504,7 +513,8 @@ def _date(value: Any) -> Any:
     if isinstance(value, datetime.date):
         return value
     try:
-        return datetime.date.fromisoformat(str(value))
+        # Python 3.11 reads 20270131 and 2027-W05 too.
+        return datetime.datetime.strptime(str(value), "%Y-%m-%d").replace(tzinfo=datetime.UTC).date()
     except ValueError:
         raise BadValue(f"{shown(str(value))} is not a date", "write it as YYYY-MM-DD") from None
 

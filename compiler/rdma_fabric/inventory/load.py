@@ -6,24 +6,41 @@ one `Spec`, so that everything computed from a specification is computed once.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rdma_fabric.findings import Finding, InputError, Position, did_you_mean, input_finding, natural
+from rdma_fabric.findings import (
+    BadValue,
+    Finding,
+    InputError,
+    Position,
+    did_you_mean,
+    input_finding,
+    natural,
+    shown,
+)
+from rdma_fabric.inventory.guids import load_guids
 from rdma_fabric.inventory.models import Entry, NodeData, PortData
-from rdma_fabric.inventory.ranges import check_node_name, expand, zip_ranges
+from rdma_fabric.inventory.ranges import check_name, check_node_name, expand, zip_ranges
 from rdma_fabric.inventory.types import End, Inventory, Link, Node, Port, Spec
 from rdma_fabric.layers import Layer, dotted_trouble, make_layer
-from rdma_fabric.source import Document, Row, Table, load_csv, load_yaml, validate
+from rdma_fabric.source import FINDINGS_LIMIT, Document, Row, Table, load_csv, load_yaml, validate
 
 T = TypeVar("T")
 
-_PLAIN = re.compile(r"[A-Za-z0-9._:/,-]{1,200}")
+_PLAIN: Mapping[str, re.Pattern[str]] = {
+    # A DNS name (RFC 1035: 253 characters), an IPv4 or an IPv6 address.
+    "hostname": re.compile(r"[A-Za-z0-9:][A-Za-z0-9._:-]{0,252}"),
+    "lanes": re.compile(r"[0-9]{1,4}(,[0-9]{1,4}){0,15}"),
+}
+"""Texts that are not names as ports and nodes have them, and hold no range."""
+_METRES = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?")
+"""Narrower than Python's float(), which reads 5_0, nan and the digits of other scripts."""
 CABLE_COLUMNS = ("a_node", "a_port", "b_node", "b_port", "length_m")
-from rdma_fabric.inventory.guids import load_guids
 _PORT_TEXTS = ("rdma", "bdf", "rail", "plane", "parent", "guid", "lanes", "alias", "index")
 _NODE_FACTS = ("role", "model", "version", "state", "gpus", "plane", "rack")
 _OPTIONS = ("stack", "mtu_manager", "mtu_max")
@@ -41,15 +58,17 @@ class _Source:
     entry: Entry
     document: Document
     key: str
+    """Empty for defaults.yaml, which is one entry as a whole; only there `whole` is True."""
     label: str
+    whole: bool = False
 
     def at(self, *path: str | int) -> Position | None:
         """Where the value at `path` below this entry was written."""
-        return self.document.position((self.key, *path) if self.key else path)
+        return self.document.position(path if self.whole else (self.key, *path))
 
     def key_at(self, *path: str | int) -> Position | None:
         """Where the key at `path` below this entry was written."""
-        return self.document.key_position((self.key, *path) if self.key else path)
+        return self.document.key_position(path if self.whole else (self.key, *path))
 
     def where(self, path: tuple[str | int, ...]) -> Position | None:
         """As `at`, for `make_layer`."""
@@ -62,6 +81,8 @@ class _Loader:
     platforms: tuple[str, ...]
     findings: list[Finding] = field(default_factory=list)
     groups: dict[str, _Source] = field(default_factory=dict)
+    broken: set[str] | None = field(default_factory=set)
+    """Groups that are there but not valid; None when groups.yaml cannot be read, so that any may be there."""
     defaults: _Source | None = None
     shared: dict[Any, Spec] = field(default_factory=dict)
     set_layers: dict[int, tuple[Layer, ...]] = field(default_factory=dict)
@@ -72,8 +93,11 @@ class _Loader:
         defaults = self._file("defaults.yaml", required=False)
         if groups:
             self.groups = {source.key: source for source in self._entries(groups, "group")}
+            self.broken = set(groups.data) - self.groups.keys()
+        elif self._there("groups.yaml"):
+            self.broken = None
         if defaults and defaults.data:
-            self.defaults = self._entry(defaults, "", "defaults")
+            self.defaults = self._entry(defaults, None, "defaults")
         nodes: dict[str, Node] = {}
         if hosts:
             if not hosts.data:
@@ -92,20 +116,32 @@ class _Loader:
     # -- files and entries
 
     def _file(self, name: str, required: bool) -> Document | None:
-        path = self.directory / name
-        if not required and not path.exists() and not path.is_symlink():
+        if not required and not self._there(name):
             return None
-        return self._collect(lambda: load_yaml(path))
+        return self._collect(lambda: load_yaml(self.directory / name))
+
+    def _there(self, name: str) -> bool:
+        """True for everything of that name: a link to nothing is a mistake, not an absent file."""
+        return os.path.lexists(self.directory / name)
 
     def _collect(self, step: Callable[[], T]) -> T | None:
         try:
             return step()
         except InputError as error:
-            self.findings.extend(error.findings)
+            self._note(error.findings)
             return None
 
     def _complain(self, name: str, message: str, position: Position | None, help: str, **more: Any) -> None:
-        self.findings.append(input_finding(name, message, position, help, **more))
+        self._note([input_finding(name, message, position, help, **more)])
+
+    def _note(self, found: Iterable[Finding]) -> None:
+        """Keeps findings; ends the loading when there are too many to tell."""
+        self.findings.extend(found)
+        if len(self.findings) > FINDINGS_LIMIT:
+            message = f"the inventory has more than {FINDINGS_LIMIT} mistakes; the rest is not told"
+            help = "mend those above first"
+            last = input_finding("reference", message, self.findings[-1].position, help)
+            raise InputError([*self.findings, last])
 
     def _entries(self, document: Document, what: str) -> Iterator[_Source]:
         for key in document.data:
@@ -113,13 +149,15 @@ class _Loader:
             if source:
                 yield source
 
-    def _entry(self, document: Document, key: str, label: str) -> _Source | None:
-        data = document.data[key] if key else document.data
+    def _entry(self, document: Document, key: str | None, label: str) -> _Source | None:
+        """One entry; with the key None the file as a whole."""
+        whole = key is None
+        data = document.data if key is None else document.data[key]
         if data is None:
-            return _Source(Entry(), document, key, label)
-        prefix = (key,) if key else ()
+            return _Source(Entry(), document, key or "", label)
+        prefix = () if key is None else (key,)
         entry = self._collect(lambda: validate(Entry, document, prefix))
-        return _Source(entry, document, key, label) if entry else None
+        return _Source(entry, document, key or "", label, whole) if entry else None
 
     # -- nodes
 
@@ -164,16 +202,7 @@ class _Loader:
         if text is None or not count:
             return ()
         if "[" not in text:
-            if not _PLAIN.fullmatch(text):
-                self._complain(
-                    "reference",
-                    f"{path[-1]} holds a character that may not reach a device",
-                    source.at(*path),
-                    "use ASCII letters, digits and . _ : / , - only",
-                    found=ascii(text),
-                )
-                return ()
-            return (text,) * count
+            return (text,) * count if self._plain_text(source, path, text) else ()
         try:
             values = expand(text)
         except ValueError as error:
@@ -189,6 +218,24 @@ class _Loader:
             return ()
         return values
 
+    def _plain_text(self, source: _Source, path: tuple[str, ...], text: str) -> bool:
+        """True for a text without range that may reach a device; else a finding is recorded."""
+        pattern = _PLAIN.get(path[-1])
+        try:
+            if pattern is None:
+                check_name(text)
+            elif not pattern.fullmatch(text):
+                help = (
+                    "write an address or a DNS name" if path[-1] == "hostname" else "write numbers and commas"
+                )
+                raise BadValue(f"{shown(text)} may not reach a device", help)
+        except BadValue as error:
+            self._complain(
+                "reference", f"{path[-1]}: {error.text}", source.at(*path), error.help, found=ascii(text)
+            )
+            return False
+        return True
+
     def _chain(self, source: _Source) -> tuple[_Source, ...] | None:
         """Defaults, groups (first group strongest, as nornir resolves) and the node, weakest first."""
         chain: list[_Source] = []
@@ -202,17 +249,24 @@ class _Loader:
         for index, name in enumerate(source.entry.groups):
             group = self.groups.get(name)
             if group is None or name in above:
-                near = did_you_mean(name, self.groups)
-                help = (
-                    f"did you mean {near}?" if near and group is None else "define the group in groups.yaml"
-                )
-                message = f"unknown group {name}" if group is None else f"group {name} contains itself"
-                self._complain("reference", message, source.at("groups", index), help)
+                self._bad_group(source, index, name, contained=group is not None)
                 good = False
             elif group not in chain:
                 chain.append(group)
                 good = self._add_groups(group, chain, (*above, name)) and good
         return good
+
+    def _bad_group(self, source: _Source, index: int, name: str, *, contained: bool) -> None:
+        """A group in itself, or one that nobody defines; not one whose definition is the mistake."""
+        if contained:
+            message, help = f"the group {shown(name)} contains itself", "remove it from the list here"
+        elif self.broken is None or name in self.broken:
+            return
+        else:
+            near = did_you_mean(name, self.groups)
+            message = f"unknown group {shown(name)}"
+            help = f"did you mean {near}?" if near else "define the group in groups.yaml"
+        self._complain("reference", message, source.at("groups", index), help)
 
     def _spec(self, source: _Source, chain: tuple[_Source, ...]) -> Spec | None:
         entry = source.entry
@@ -264,7 +318,7 @@ class _Loader:
         known = ", ".join(self.platforms)
         self._complain(
             "reference",
-            f"unknown platform {platform}" if platform else f"node {source.key} has no platform",
+            f"unknown platform {shown(platform)}" if platform else f"node {source.key} has no platform",
             position or source.key_at(),
             f"did you mean {near}?" if near else f"set platform to one of {known}",
             found=platform or "",
@@ -294,7 +348,7 @@ class _Loader:
         try:
             return (make_layer(data, source.where, prefix, label),)
         except ValueError as error:
-            self.findings.append(dotted_trouble(error, source.at(*prefix)))
+            self._note([dotted_trouble(error, source.at(*prefix))])
             return ()
 
     # -- ports
@@ -412,10 +466,7 @@ class _Loader:
         text = cable.text("length_m")
         if not text:
             return None
-        try:
-            value = float(text)
-        except ValueError:
-            value = -1.0
+        value = float(text) if _METRES.fullmatch(text) else -1.0
         if not 0 < value <= 100_000:
             self._complain(
                 "csv",
