@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -71,9 +71,17 @@ def compile_fabric(judged: Judged, names: Iterable[str]) -> dict[str, tuple[File
     return found
 
 
-def manifest(judged: Judged, compiled: Mapping[str, tuple[File, ...]], rejected: Iterable[str]) -> str:
-    """The manifest as JSON text: what was compiled, from which version, and what was rejected."""
-    nodes: dict[str, Any] = {}
+def manifest(
+    judged: Judged,
+    compiled: Mapping[str, tuple[File, ...]],
+    rejected: Iterable[str],
+    kept: Mapping[str, Any] | None = None,
+) -> str:
+    """The manifest as JSON text: what was compiled, from which version, and what was rejected.
+
+    `kept`: entries of nodes that were compiled before and are not looked at now.
+    """
+    nodes: dict[str, Any] = dict(kept or {})
     for name, found in compiled.items():
         hw = judged.views[name].hw
         nodes[name] = {
@@ -94,19 +102,27 @@ def manifest(judged: Judged, compiled: Mapping[str, tuple[File, ...]], rejected:
 
 
 def write(
-    out: Path, judged: Judged, compiled: Mapping[str, tuple[File, ...]], rejected: Iterable[str]
+    out: Path,
+    judged: Judged,
+    compiled: Mapping[str, tuple[File, ...]],
+    rejected: Iterable[str],
+    aside: Collection[str] = (),
 ) -> Written:
     """Writes OUT/<node>/... and the manifest; removes files that an earlier manifest lists and this does not.
 
-    InputError when OUT holds something that no manifest of ours accounts for, or cannot be written.
+    `aside`: nodes out of scope; what an earlier run compiled for them stays. InputError when OUT holds
+    something that no manifest of ours accounts for, or cannot be written.
     """
-    old = _old_files(out)
+    before, out_before = _before(out)
+    kept = {name: one for name, one in before.items() if name in aside}
+    old = {f"{name}/{file}" for name, one in before.items() if name not in kept for file in one["files"]}
+    out_now = (*rejected, *(name for name in out_before if name in aside))
     wanted = {f"{name}/{one.path}": one for name, found in compiled.items() for one in found}
     try:
         out.mkdir(parents=True, exist_ok=True)
         written = sum(_write(out / path, one.text, one.mode) for path, one in wanted.items())
         removed = sum(_remove(out, path) for path in sorted(old - wanted.keys()))
-        _write(out / MANIFEST, manifest(judged, compiled, rejected), 0o644)
+        _write(out / MANIFEST, manifest(judged, compiled, out_now, kept), 0o644)
     except OSError as error:
         raise file_error(
             error.filename or out, error.strerror or str(error), "give a folder that can be written"
@@ -114,28 +130,30 @@ def write(
     return Written(out / MANIFEST, len(compiled), written, len(wanted) - written, removed)
 
 
-def _old_files(out: Path) -> set[str]:
-    """Paths below OUT that the manifest there lists."""
+def _before(out: Path) -> tuple[dict[str, Any], list[str]]:
+    """Entries of the nodes and the rejected ones in the manifest that OUT holds; nothing without one."""
     path = out / MANIFEST
     if not path.exists():
         if out.is_dir() and any(out.iterdir()):
             raise file_error(
                 out, "is not empty and holds no manifest of ours", "give an empty or a new folder"
             )
-        return set()
+        return {}, []
     try:
-        nodes = json.loads(path.read_text(encoding="utf-8"))["nodes"]
-        return {_safe(f"{name}/{file}") for name, one in nodes.items() for file in one["files"]}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise file_error(
-            path, f"is not a manifest of ours ({error})", "give another folder, or empty this one"
-        ) from None
+        data = json.loads(path.read_text(encoding="utf-8"))
+        for name, one in data["nodes"].items():
+            for file in one["files"]:
+                _safe(f"{name}/{file}")
+        return data["nodes"], list(map(str, data["rejected"]))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        reason = f"is not a manifest of ours ({error})"
+        raise file_error(path, reason, "give another folder, or empty this one") from None
 
 
-def _safe(path: str) -> str:
-    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-        raise ValueError(f"path {path} leaves the folder")
-    return path
+def _safe(path: str) -> None:
+    parts = PurePosixPath(path).parts
+    if PurePosixPath(path).is_absolute() or ".." in parts or "\0" in path:
+        raise ValueError(f"path {path!r} leaves the folder")
 
 
 def _write(path: Path, text: str, mode: int) -> bool:
@@ -153,9 +171,16 @@ def _write(path: Path, text: str, mode: int) -> bool:
     return True
 
 
+def _linked(out: Path, target: Path) -> bool:
+    """True when a folder on the way is a link: what lies behind it is not ours."""
+    return any(
+        folder.is_symlink() for folder in target.parents if folder.is_relative_to(out) and folder != out
+    )
+
+
 def _remove(out: Path, path: str) -> bool:
     target = out / path
-    if not (target.is_file() or target.is_symlink()):
+    if not (target.is_file() or target.is_symlink()) or _linked(out, target):
         return False
     target.unlink()
     for folder in target.parents:

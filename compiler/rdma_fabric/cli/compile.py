@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rdma_fabric.cli import common
+
+if TYPE_CHECKING:
+    from rdma_fabric.checker import Report
+    from rdma_fabric.render import Written
+    from rdma_fabric.views.output import Output
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,13 +30,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """0 all written, 1 some rejected, 2 bad input."""
-    import json
-
     from rdma_fabric import render
     from rdma_fabric.checker import build, check
-    from rdma_fabric.findings import Severity
-    from rdma_fabric.inventory.ranges import collapse
-    from rdma_fabric.views.findings_text import findings_text
 
     out = common.output(options)
     resolved = common.load(common.directory(options), common.what_ifs(options))
@@ -38,27 +39,53 @@ def run(options: argparse.Namespace) -> int:
     judged = build(resolved)
     report = check(judged)
     rejected = tuple(name for name in names if name in report.rejected)
+    _complain(report, out)
+    if options.strict and rejected:
+        out.complain(f"nothing written: --strict, and {_short(rejected)} rejected")
+        if options.format == "json":
+            out.data(_json(options, None, rejected))
+        return 1
+    compiled = render.compile_fabric(judged, [name for name in names if name not in rejected])
+    done = render.write(Path(options.out), judged, compiled, rejected, set(resolved.plans) - set(names))
+    out.data(_json(options, done, rejected) if options.format == "json" else _text(done, rejected))
+    return 1 if rejected else 0
+
+
+def _complain(report: Report, out: Output) -> None:
+    from rdma_fabric.findings import Severity
+    from rdma_fabric.views.findings_text import findings_text
+
     errors = [one for one in report.findings if one.severity is Severity.ERROR and not one.waived]
     if errors:
         out.complain(findings_text(errors, out) + "\n")
-    if options.strict and rejected:
-        out.complain(f"nothing written: {collapse(rejected)} rejected and --strict given")
-        return 1
-    compiled = render.compile_fabric(judged, [name for name in names if name not in rejected])
-    done = render.write(Path(options.out), judged, compiled, rejected)
-    if options.format == "json":
-        data = {
-            "version": 1,
-            "manifest": str(done.manifest),
-            "nodes": done.nodes,
-            "written": done.written,
-            "same": done.same,
-            "removed": done.removed,
-            "rejected": list(rejected),
-        }
-        out.data(json.dumps(data, indent=1))
-    else:
-        text = f"{done.nodes} nodes compiled: {done.written} files written, {done.same} unchanged"
-        text += f", {done.removed} removed" if done.removed else ""
-        out.data(text + (f"; rejected: {collapse(rejected)}" if rejected else ""))
-    return 1 if rejected else 0
+
+
+def _short(names: tuple[str, ...]) -> str:
+    from rdma_fabric.inventory.ranges import collapse
+
+    return collapse(names)
+
+
+def _text(done: Written, rejected: tuple[str, ...]) -> str:
+    from rdma_fabric.views.output import count
+
+    text = (
+        f"{count(done.nodes, 'node')} compiled: {count(done.written, 'file')} written, {done.same} unchanged"
+    )
+    text += f", {done.removed} removed" if done.removed else ""
+    return text + (f"; rejected: {_short(rejected)}" if rejected else "")
+
+
+def _json(options: argparse.Namespace, done: Written | None, rejected: tuple[str, ...]) -> str:
+    import json
+
+    data = {
+        "version": 1,
+        "manifest": str(done.manifest if done else Path(options.out) / "manifest.json"),
+        "nodes": done.nodes if done else 0,
+        "written": done.written if done else 0,
+        "same": done.same if done else 0,
+        "removed": done.removed if done else 0,
+        "rejected": list(rejected),
+    }
+    return json.dumps(data, indent=1)

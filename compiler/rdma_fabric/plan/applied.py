@@ -53,7 +53,7 @@ def read_applied(folder: Path, names: Iterable[str]) -> dict[str, NodeState]:
 
 def write_applied(folder: Path, run: str, states: Mapping[str, NodeState]) -> None:
     """Records what a run has proved on its nodes."""
-    folder.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, state in states.items():
         data: dict[str, Any] = {"version": 1, "run": run, "state": to_json(state)}
         path = folder / f"{name}.json"

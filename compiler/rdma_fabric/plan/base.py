@@ -30,25 +30,23 @@ class BaseChange:
 
 def export(directory: Path, revision: str, into: Path) -> None:
     """The input files of `directory` as they were in a git revision; InputError when git cannot tell."""
-    top = _git(directory, revision, "rev-parse", "--show-prefix").strip()
+    top = _git(directory, revision, "rev-parse", "--show-prefix").decode().strip()
     _git(directory, revision, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-    listed = _git(directory, revision, "ls-tree", "--name-only", f"{revision}:{top}").splitlines()
+    listed = _git(directory, revision, "ls-tree", "--name-only", f"{revision}:{top}").decode().splitlines()
     for name in INPUT_FILES:
         if name in listed:
-            (into / name).write_text(
-                _git(directory, revision, "show", f"{revision}:{top}{name}"), encoding="utf-8"
-            )
+            (into / name).write_bytes(_git(directory, revision, "show", f"{revision}:{top}{name}"))
 
 
-def _git(directory: Path, revision: str, *words: str) -> str:
+def _git(directory: Path, revision: str, *words: str) -> bytes:
     try:
         done = subprocess.run(
-            ["git", "-C", str(directory), *words], capture_output=True, text=True, check=False, timeout=60
+            ["git", "-C", str(directory), *words], capture_output=True, check=False, timeout=60
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _trouble(revision, f"git cannot be run: {error}") from None
     if done.returncode:
-        said = done.stderr.strip().splitlines()
+        said = done.stderr.decode(errors="replace").strip().splitlines()
         raise _trouble(revision, said[-1] if said else f"git has no revision {revision} here")
     return done.stdout
 

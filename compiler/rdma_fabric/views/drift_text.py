@@ -8,7 +8,7 @@ from typing import Any
 
 from rdma_fabric.drift import NodeDrift
 from rdma_fabric.settings import Deviation
-from rdma_fabric.views.output import Output
+from rdma_fabric.views.output import Output, count
 
 
 def drift_text(rows: Sequence[NodeDrift], out: Output) -> str:
@@ -19,15 +19,15 @@ def drift_text(rows: Sequence[NodeDrift], out: Output) -> str:
     drifted = sum(1 for row in rows if row.drifts)
     unread = sum(1 for row in rows if row.failure)
     skipped = sum(1 for row in rows if row.skipped)
-    parts = [f"{drifted} drifted"] if drifted else []
-    parts += [f"{unread} not read"] if unread else []
-    parts += (
-        [f"{sum(1 for row in rows if row.unknown)} with unknown settings"]
-        if any(r.unknown for r in rows)
-        else []
+    blind = sum(1 for row in rows if row.unknown)
+    counts = (
+        (drifted, "drifted"),
+        (unread, "not read"),
+        (blind, "with unknown settings"),
+        (skipped, "skipped"),
     )
-    parts += [f"{skipped} skipped"] if skipped else []
-    lines.append(f"{len(rows)} nodes: {', '.join(parts) if parts else 'clean'}")
+    parts = [f"{number} {word}" for number, word in counts if number]
+    lines.append(f"{count(len(rows), 'node')}: {', '.join(parts) if parts else 'clean'}")
     return "\n".join(lines)
 
 

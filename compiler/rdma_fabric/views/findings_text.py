@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from rdma_fabric.findings import Finding, Severity
-from rdma_fabric.views.output import Output
+from rdma_fabric.views.output import Output, count
 
 WIDTH = 34
 """Column at which `wanted` starts where `found` is short enough to share the line."""
@@ -62,13 +62,13 @@ def summary(
         else:
             counts[one.severity] += 1
     parts = [
-        f"{counts[severity]} {severity}{'' if counts[severity] == 1 else 's'}"
+        count(counts[severity], str(severity))
         for severity in sorted(counts, reverse=True)
         if counts[severity]
     ]
     if waived:
         parts.append(f"{waived} waived")
-    text = f"{nodes} nodes checked: {', '.join(parts) if parts else 'all agree'}"
+    text = f"{count(nodes, 'node')} checked: {', '.join(parts) if parts else 'all agree'}"
     if rejected:
         text += f"; rejected: {short}"
     if affected:

@@ -18,6 +18,11 @@ _CODES = {
 }
 
 
+def count(number: int, word: str) -> str:
+    """ "1 node", "2 nodes"."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """How this run talks. `quiet` drops progress, `verbose` adds detail."""

@@ -9,7 +9,7 @@ from rdma_fabric.plan.base import BaseChange
 from rdma_fabric.plan.changes import Plan, PlanRow
 from rdma_fabric.push.rows import Row
 from rdma_fabric.settings import Deviation
-from rdma_fabric.views.output import Output
+from rdma_fabric.views.output import Output, count
 
 SETTINGS_SHOWN = 40
 LINES_SHOWN = 200
@@ -120,7 +120,7 @@ def _counts_text(rows: Iterable[PlanRow]) -> str:
     order = ("change", "unchanged", "refused", "rejected", "unknown", "unreachable", "skipped", "not-planned")
     words = {"change": "to change"}
     parts = [f"{counts[status]} {words.get(status, status)}" for status in order if counts[status]]
-    return f"{total} nodes: {', '.join(parts)}"
+    return f"{count(total, 'node')}: {', '.join(parts)}"
 
 
 def rows_text(rows: Sequence[Row], out: Output) -> str:
@@ -134,7 +134,8 @@ def rows_text(rows: Sequence[Row], out: Output) -> str:
         text = f"{out.paint(status, style)}: {names_text([row.node for row in same])}"
         lines.append(text + (f": {detail}" if detail else ""))
     counts = Counter(row.status for row in rows)
-    lines.append(f"{len(rows)} nodes: " + ", ".join(f"{count} {status}" for status, count in counts.items()))
+    told = ", ".join(f"{number} {status}" for status, number in counts.items())
+    lines.append(f"{count(len(rows), 'node')}: {told}")
     return "\n".join(lines)
 
 
@@ -149,5 +150,6 @@ def base_text(changes: Sequence[BaseChange], revision: str, out: Output) -> str:
         lines.extend(lines_text(one.lines, out))
         lines.append("")
     nodes = sum(len(one.nodes) for one in changes)
-    lines.append(f"{nodes} nodes change against {revision}, in {len(changes)} groups")
+    verb = "changes" if nodes == 1 else "change"
+    lines.append(f"{count(nodes, 'node')} {verb} against {revision}, in {count(len(changes), 'group')}")
     return "\n".join(lines)

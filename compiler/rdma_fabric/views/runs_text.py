@@ -30,11 +30,13 @@ def runs_text(records: Sequence[RunRecord]) -> str:
     """One line per run, oldest first."""
     if not records:
         return "no runs yet"
-    return "\n".join(
-        f"{one.run:<10} {one.started.replace('T', ' ')[:19]}  {one.kind}{f' of {one.undoes}' if one.undoes else ''}"
-        f"{' (lab)' if one.lab else ''}: {_state(one)}"
-        for one in records
-    )
+    return "\n".join(map(_line, records))
+
+
+def _line(one: RunRecord) -> str:
+    started = one.started.replace("T", " ")[:19]
+    of = f" of {one.undoes}" if one.undoes else ""
+    return f"{one.run:<10} {started}  {one.kind}{of}{' (lab)' if one.lab else ''}: {_state(one)}"
 
 
 def run_text(record: RunRecord, out: Output) -> str:
