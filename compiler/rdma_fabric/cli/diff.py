@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rdma_fabric.cli import common
+
+if TYPE_CHECKING:
+    from rdma_fabric.findings import Finding
+    from rdma_fabric.resolve import Resolved
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,8 +51,8 @@ def _devices(options: argparse.Namespace) -> int:
     work = planning.look(options, out)
     plan = planning.plan(options, work)
     out.data(plan_json(plan) if options.format == "json" else plan_text(plan, out))
-    if options.stage:
-        pushing.stage(options, work, plan, out)
+    if options.stage and not pushing.stage(options, work, plan, out):
+        return 2
     if options.out:
         try:
             Path(options.out).write_text(dump_plan(plan), encoding="utf-8")
@@ -61,7 +67,7 @@ def _devices(options: argparse.Namespace) -> int:
 def _base(options: argparse.Namespace) -> int:
     from rdma_fabric.checker import build, check
     from rdma_fabric.findings import Severity
-    from rdma_fabric.plan.base import compare, export
+    from rdma_fabric.plan.base import compare
     from rdma_fabric.views.findings_text import findings_text
     from rdma_fabric.views.plan_json import base_json
     from rdma_fabric.views.plan_text import base_text
@@ -69,9 +75,7 @@ def _base(options: argparse.Namespace) -> int:
     out = common.output(options)
     folder = common.directory(options)
     new = build(common.load(folder, common.what_ifs(options)))
-    with tempfile.TemporaryDirectory() as temporary:
-        export(folder, options.base, Path(temporary))
-        old = build(common.load(Path(temporary)))
+    old = build(_old(folder, options.base))
     names = tuple(dict.fromkeys((*new.views, *old.views)))
     if options.limit:
         wanted = set(common.scope(new.resolved, options.limit))
@@ -88,3 +92,25 @@ def _base(options: argparse.Namespace) -> int:
     if errors:
         return 1
     return 1 if options.exit_code and changes else 0
+
+
+def _old(folder: Path, revision: str) -> Resolved:
+    """The fabric as it was in a git revision; findings name the revision, not the folder of the moment."""
+    from rdma_fabric.findings import InputError
+    from rdma_fabric.plan.base import export
+
+    with tempfile.TemporaryDirectory() as temporary:
+        export(folder, revision, Path(temporary))
+        try:
+            return common.load(Path(temporary))
+        except InputError as error:
+            raise InputError(_renamed(one, temporary, revision) for one in error.findings) from None
+
+
+def _renamed(one: Finding, temporary: str, revision: str) -> Finding:
+    if one.position is None:
+        return one
+    file = one.position.file.replace(f"{temporary}/", f"{revision}:")
+    return replace(
+        one, position=replace(one.position, file=file), message=one.message.replace(f"{temporary}/", "")
+    )

@@ -141,8 +141,11 @@ def push(
     return rows
 
 
-def stage(options: argparse.Namespace, work: Work, plan: Plan, out: Output) -> None:
-    """Loads the plan's candidates, shows the devices' own diffs, discards everything."""
+def stage(options: argparse.Namespace, work: Work, plan: Plan, out: Output) -> bool:
+    """Loads the plan's candidates, shows the devices' own diffs, discards everything.
+
+    False when another run holds the lock.
+    """
     from rdma_fabric.push.locks import Held, local_lock
     from rdma_fabric.push.runs import new_run
     from rdma_fabric.state_dir import state_dir
@@ -154,10 +157,11 @@ def stage(options: argparse.Namespace, work: Work, plan: Plan, out: Output) -> N
             found = reach(options, work.resolved, state).stage(plan, work.scope.targets, run)
     except Held as held:
         out.complain(f"fabric: {held}")
-        return
+        return False
     for name, outcome in found.items():
         if outcome.ok:
             out.data(f"{name}: the device accepts the change; its own diff:")
             out.data(outcome.kept.get("diff", "").strip() or "(the device shows none)")
         else:
             out.data(f"{name}: {outcome.where}: {outcome.text}")
+    return True
