@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from rdma_fabric import platforms
 from rdma_fabric.lab import fabric as lab
 from rdma_fabric.push import nodes
 from tests.support.fabrics import MODELS, Fabric, lab_up, make, wait_for
-from tests.support.switches import TYPED, Typed
+from tests.support.switches import TYPED
 
 pytestmark = pytest.mark.lab
 

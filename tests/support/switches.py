@@ -24,7 +24,7 @@ class Typed:
     phases: Mapping[str, str]
     """lock | stage | commit | confirm | save -> a line of that phase."""
     unsaved: tuple[str, ...] = ()
-    """Makes the device keep an applied change from its startup configuration, where it would save by itself."""
+    """Lets an applied change stay out of the startup configuration where the device saves by itself."""
 
 
 TYPED: Mapping[str, Typed] = {
