@@ -83,6 +83,11 @@ _PROBLEMS: tuple[tuple[str, str, str], ...] = (
         "this version of YAML is unknown",
         "remove the line: files are read as YAML 1.2",
     ),
+    (
+        "exceeded maximum nesting depth",
+        "maps and lists are nested too deep",
+        "check the brackets",
+    ),
     ("mapping keys are not allowed", "a `? ` stands where no key can be", "quote the value"),
 )
 
