@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from rdma_fabric.source import file_error
+
+NAME: Final = ".fabric"
 
 
 def state_dir(directory: Path) -> Path:
     """DIR/.fabric, made with mode 0700 and its own .gitignore when absent; InputError when it cannot be."""
-    path = directory / ".fabric"
+    path = directory / NAME
     try:
         path.mkdir(mode=0o700, exist_ok=True)
         path.chmod(0o700)

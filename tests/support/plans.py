@@ -177,7 +177,7 @@ class MemoryReach:
     def _commit(self, job: Job) -> Outcome:
         self.saved[job.node] = self.bench.devices[job.node]
         assert job.change.expected is not None
-        self.bench.devices[job.node] = job.change.expected
+        self.bench.devices[job.node] = platforms.overlay(self.saved[job.node], job.change.expected)
         return Outcome(True, observation=self.bench.observe()[job.node])
 
     def confirm(self, jobs: Mapping[str, Job], run: str) -> Mapping[str, Outcome]:

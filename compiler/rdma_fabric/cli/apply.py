@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--plan", metavar="FILE", help="carry out exactly this plan (diff -o); a stale one is refused"
     )
     parser.add_argument(
-        "--timer", type=int, metavar="SECONDS", help="commit timer (default: rollout.timer, 300)"
+        "--timer", type=common.positive, metavar="SECONDS", help="commit timer (default: rollout.timer, 300)"
     )
 
 
@@ -48,6 +48,7 @@ def _apply(options: argparse.Namespace, run: str, state: Path) -> int:
     from rdma_fabric.plan.applied import inputs_digest
     from rdma_fabric.push.run import fixed_row
     from rdma_fabric.push.runs import unfinished
+    from rdma_fabric.views.output import count
     from rdma_fabric.views.plan_json import plan_json, rows_json
     from rdma_fabric.views.plan_text import plan_text, rows_text
 
@@ -73,8 +74,8 @@ def _apply(options: argparse.Namespace, run: str, state: Path) -> int:
     if options.dry_run:
         if not text:
             out.data(plan_json(plan))
-        return 0 if all(fixed_row(row).good or row.status == "change" for row in plan.rows) else 1
-    if not plan.empty and not pushing.agreed(options, f"push {len(plan.waves)} waves?", out):
+        return 0 if all(row.status == "change" or fixed_row(row).good for row in plan.rows) else 1
+    if not plan.empty and not pushing.agreed(options, f"push {count(len(plan.waves), 'wave')}?", out):
         out.complain("nothing was changed")
         return 1
     if plan.empty:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -61,8 +62,15 @@ def device_options(parser: argparse.ArgumentParser) -> None:
     """--lab and --workers."""
     parser.add_argument("--lab", action="store_true", help="talk to the embedded lab instead of the devices")
     parser.add_argument(
-        "--workers", type=int, default=50, metavar="N", help="sessions at a time (default 50)"
+        "--workers", type=positive, default=50, metavar="N", help="sessions at a time (default 50)"
     )
+
+
+def positive(text: str) -> int:
+    """A whole number from 1, for argparse."""
+    if not re.fullmatch(r"[1-9][0-9]{0,5}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 999999")
+    return int(text)
 
 
 def directory(options: argparse.Namespace) -> Path:

@@ -32,14 +32,14 @@ def observe(
 ) -> tuple[dict[str, Observation], dict[str, Failure]]:
     """What was read, and one failure for every node that was not."""
     from rdma_fabric.observe import observe as read
+    from rdma_fabric.state import Observation
+    from rdma_fabric.views.output import count
 
     if not names:
         return {}, {}
     addresses, secrets = reachable(options, resolved, names)
-    out.say(f"reading {len(names)} nodes ...")
+    out.say(f"reading {count(len(names), 'node')} ...")
     found = read(names, resolved.plans, addresses, secrets, workers=options.workers)
-    from rdma_fabric.state import Observation
-
     seen = {name: one for name, one in found.items() if isinstance(one, Observation)}
     failed = {name: one for name, one in found.items() if not isinstance(one, Observation)}
     return seen, failed

@@ -23,6 +23,7 @@ def run(options: argparse.Namespace) -> int:
     from rdma_fabric.cli import live
     from rdma_fabric.codec import dump_observations
     from rdma_fabric.source import file_error
+    from rdma_fabric.views.output import count
 
     out = common.output(options)
     resolved = common.load(common.directory(options))
@@ -40,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
             raise file_error(
                 options.out, error.strerror or str(error), "give a file that can be written"
             ) from None
-    out.say(f"{len(seen)} of {len(names)} nodes read")
+    out.say(f"{len(seen)} of {count(len(names), 'node')} read")
     if not seen:
         return 2
     return 1 if failed else 0

@@ -110,7 +110,8 @@ def budget(options: argparse.Namespace, resolved: Resolved) -> Budget:
     from rdma_fabric.platforms._contract import Disturbs
 
     allow = Disturbs[options.allow.upper().replace("-", "_")] if options.allow else Disturbs.NOTHING
-    drained = common.scope(resolved, options.assume_drained) if options.assume_drained else ()
+    words = options.assume_drained
+    drained = common.scope(resolved, words, "--assume-drained") if words else ()
     return Budget(allow, frozenset(drained))
 
 

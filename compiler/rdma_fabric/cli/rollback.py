@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
     parser.add_argument("--dry-run", action="store_true", help="stop after the plan")
     parser.add_argument(
-        "--timer", type=int, metavar="SECONDS", help="commit timer (default: rollout.timer, 300)"
+        "--timer", type=common.positive, metavar="SECONDS", help="commit timer (default: rollout.timer, 300)"
     )
     parser.set_defaults(dir=None)
 
@@ -54,6 +54,7 @@ def _rollback(options: argparse.Namespace, wanted: str, run: str, state: Path) -
     from rdma_fabric.cli import planning, pushing
     from rdma_fabric.push.run import fixed_row
     from rdma_fabric.push.runs import find_run
+    from rdma_fabric.views.output import count
     from rdma_fabric.views.plan_json import plan_json, rows_json
     from rdma_fabric.views.plan_text import plan_text, rows_text
 
@@ -78,6 +79,8 @@ def _rollback(options: argparse.Namespace, wanted: str, run: str, state: Path) -
     targets = _targets(record, resolved, common.scope(resolved, options.limit))
     if not targets:
         out.complain(f"run {record.run} changed no node of the scope: nothing to bring back")
+        if options.format == "json":
+            out.data(rows_json(run, ()))
         return 0
     work = planning.look_at(options, resolved, targets, out)
     plan = planning.plan(options, work, targets)
@@ -88,7 +91,7 @@ def _rollback(options: argparse.Namespace, wanted: str, run: str, state: Path) -
         if not text:
             out.data(plan_json(plan))
         return 0
-    if not plan.empty and not pushing.agreed(options, f"bring {len(targets)} nodes back?", out):
+    if not plan.empty and not pushing.agreed(options, f"bring {count(len(targets), 'node')} back?", out):
         out.complain("nothing was changed")
         return 1
     if plan.empty:

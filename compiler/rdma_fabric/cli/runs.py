@@ -21,12 +21,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """0 shown, 2 no such run."""
     from rdma_fabric.push.runs import all_runs, find_run
-    from rdma_fabric.state_dir import state_dir
+    from rdma_fabric.source import file_error
+    from rdma_fabric.state_dir import NAME
     from rdma_fabric.views.plan_json import runs_json
     from rdma_fabric.views.runs_text import run_text, runs_text
 
     out = common.output(options)
-    state = state_dir(common.directory(options))
+    folder = common.directory(options)
+    if not folder.is_dir():
+        raise file_error(folder, "is no folder", "give the folder that holds fabric.yaml")
+    state = folder / NAME
     if not options.run:
         records = all_runs(state)
         out.data(runs_json(records) if options.format == "json" else runs_text(records))
