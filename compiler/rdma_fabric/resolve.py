@@ -598,6 +598,9 @@ class _PortBuilder:
         classes = self.wishes.classes
         if not classes or self.port.kind in ("svi", "vlan", "vf"):
             return QosState()
+        if self.is_host and self.port.kind == "bond" and not self.port.nic:
+            # Classes of a bond are those of its members, where the NICs are.
+            return QosState()
         lossless = any(one.lossless for one in classes.values())
         self._from("qos.trust", "trust")
         self._from("qos.dscp_to_priority", "classes")
