@@ -32,7 +32,11 @@ def export(directory: Path, revision: str, into: Path) -> None:
     """The input files of `directory` as they were in a git revision; InputError when git cannot tell."""
     top = _git(directory, revision, "rev-parse", "--show-prefix").decode().strip()
     _git(directory, revision, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-    listed = _git(directory, revision, "ls-tree", "--name-only", f"{revision}:{top}").decode().splitlines()
+    listed = (
+        _git(directory, revision, "ls-tree", "--full-tree", "--name-only", f"{revision}:{top}")
+        .decode()
+        .splitlines()
+    )
     for name in INPUT_FILES:
         if name in listed:
             (into / name).write_bytes(_git(directory, revision, "show", f"{revision}:{top}{name}"))
