@@ -1,4 +1,4 @@
-"""Findings as JSON, version 1 (docs/formats.md; schema in tests)."""
+"""Findings as JSON, version 1 (docs/formats.md, docs/schemas/findings.json)."""
 
 from __future__ import annotations
 
