@@ -6,6 +6,7 @@ what the script does can be compared with the lines that a change shows to peopl
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
@@ -17,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from rdma_fabric.platforms import _host_qos as qos_file
+from rdma_fabric.platforms import nic_mlx5
 from rdma_fabric.platforms._contract import Put
-from rdma_fabric.platforms.nic_mlx5 import PLATFORM
-from tests.unit.test_platform_nic_mlx5 import HW, WISH, WORKED_LINES, node
+from tests.unit.test_platform_nic_mlx5 import PORT, WISH, WORKED_LINES
 
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)] or ["sh"]
 
@@ -126,6 +127,30 @@ class Bench:
         target = base / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
+
+    def inbox(self) -> None:
+        """The distribution's driver: no ecn folder, parameters in debugfs."""
+        shutil.rmtree(self.sys / "sys/class/net/eth0/ecn")
+        (self.sys / "sys/devices/0000:1b:00.0").mkdir(parents=True)
+        (self.sys / "sys/class/net/eth0/device").symlink_to(self.sys / "sys/devices/0000:1b:00.0")
+        for name, value in (("np_cnp_dscp", 48), ("rp_ai_rate", 5)):
+            self.write(self.sys, f"/sys/kernel/debug/mlx5/0000:1b:00.0/cc_params/{name}", f"{value}\n")
+
+    def starts(self, dcbx: str, trust: str) -> None:
+        """As somebody left it."""
+        state = {
+            "dcbx": dcbx,
+            "trust": trust,
+            "cable": "7",
+            "pfc": "0,0,0,0,0,0,0,0",
+            "prio_tc": "1,0,2,3,4,5,6,7",
+            "tsa": ",".join(["vendor"] * 8),
+            "tcbw": "0,0,0,0,0,0,0,0",
+            "map": [point >> 3 for point in range(64)],
+        }
+        (self.tools / "mlnx_qos.json").write_text(json.dumps(state))
+        (self.tools / "app").write_text("dscp-prio 0:0 26:3\n" if trust == "dscp" else "")
+        (self.tools / "dcbx").write_text("host ieee\n" if dcbx == "os" else "lld-managed ieee\n")
 
     def tool(self, name: str, text: str) -> None:
         path = self.tools / "bin" / name
@@ -302,7 +327,7 @@ case "$*" in
     '"prio_tc":[1,0,2,3,4,5,6,7]}' ;;
 "-j buffer show dev eth0") echo '{"prio_buffer":[0,0,0,0,0,0,0,0]}' ;;
 "-N app show dev eth0 dscp-prio") [ -f "$TOOLS/app" ] && cat "$TOOLS/app" ;;
-"dcbx show dev eth0") echo "host ieee" ;;
+"dcbx show dev eth0") cat "$TOOLS/dcbx" 2>/dev/null || echo "host ieee" ;;
 *) echo "dcb $*" >>"$TOOLS/done" ;;
 esac
 """
@@ -336,6 +361,77 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     assert [line for line in done.stderr.splitlines() if "fabric-qos" in line] == []
 
 
-def test_the_plan_is_made_of_the_same_words() -> None:
-    wanted = PLATFORM.realize(node(WISH), HW).state
-    assert PLATFORM.artifacts(wanted, HW)[-1].path == "etc/fabric/qos/eth0.conf"
+VENDOR = ",".join(["vendor"] * 8)
+EVERY_KNOB: list[dict[str, str]] = [
+    {"PAUSE": "off"},
+    {"DCBX": "os"},
+    {"TRUST": "dscp"},
+    {"TRUST": "pcp"},
+    {"DSCP2PRIO": ",".join(["1"] * 64)},
+    {"PRIO_TC": "0,1,2,3,4,5,6,7", "TSA": "ets,ets,ets,strict,ets,ets,ets,ets", "TCBW": "60,40,0,0,0,0,0,0"},
+    {"PRIO_TC": "7,1,2,3,4,5,6,0", "TSA": VENDOR, "TCBW": "0,0,0,0,0,0,0,0"},
+    {"RATELIMIT": "-,-,-,-,-,-,40,-"},
+    {"PFC": "0,1,0,0,1,0,0,0"},
+    {"PRIO2BUFFER": "0,0,0,1,0,0,0,0"},
+    {"CABLE": "30"},
+    {"STALL": "500"},
+    {"NP": "3,4"},
+    {"NP": "none"},
+    {"RP": "0,7"},
+    {"CC_np_cnp_dscp": "46", "CC_rp_ai_rate": "9"},
+    {"TCLASS": "106"},
+    {"TCLASS": "-1"},
+    {"CMA_MODE": "1"},
+    {"CMA_TOS": "104"},
+]
+"""Every key of a settings file, each unlike what the bench starts with."""
+
+
+def combinations() -> list[tuple[dict[str, str], str, str]]:
+    """(settings, tool, stack): both tools for what they share, both stacks for parameters."""
+    found = []
+    for settings in EVERY_KNOB:
+        first = next(iter(settings))
+        if first in ("DCBX", "TRUST", "DSCP2PRIO", "PRIO_TC", "PFC", "PRIO2BUFFER", "CABLE"):
+            found += [(settings, tool, "ofed") for tool in ("mlnx_qos", "dcb")]
+        elif first.startswith("CC_"):
+            found += [(settings, "mlnx_qos", stack) for stack in ("ofed", "inbox")]
+        else:
+            found.append((settings, "mlnx_qos", "ofed"))
+    return found
+
+
+@pytest.mark.parametrize(("settings", "tool", "stack"), combinations())
+def test_what_people_see_is_what_runs(
+    settings: dict[str, str], tool: str, stack: str, tmp_path: Path
+) -> None:
+    """The lines of a change and the commands of the script come from one text each."""
+    bench = Bench(tmp_path, SHELLS[0])
+    everywhere = "0,1,2,3,4,5,6,7"
+    before = {"NP": everywhere, "RP": everywhere, "RATELIMIT": "0,0,0,0,0,0,0,0"}
+    if settings.get("NP") == "3,4":
+        before["NP"] = "0"
+        for priority in range(1, 8):
+            bench.write(bench.sys, f"/sys/class/net/eth0/ecn/roce_np/enable/{priority}", "0\n")
+    if settings == {"TCLASS": "-1"}:
+        bench.write(bench.sys, "/sys/class/infiniband/mlx5_0/tc/1/traffic_class", "Global tclass=8\n")
+    bench.write(bench.sys, "/sys/class/net/eth0/ecn/roce_rp/rpg_ai_rate", "5\n")
+    if stack == "inbox":
+        bench.inbox()
+    if tool == "dcb":
+        (bench.tools / "bin" / "mlnx_qos").unlink()
+        bench.tool("dcb", DCB)
+    if settings == {"TRUST": "pcp"}:
+        bench.starts("os", "dscp")
+    if settings == {"DCBX": "os"}:
+        bench.starts("fw", "pcp")
+    facts = {"rdma eth0": "mlx5_0", "stack eth0": stack, "tool eth0": tool}
+    lines = nic_mlx5._lines(PORT, settings, before, facts)
+    bench.run("eth0", "NIC=mlx5", *(f"{key}={value}" for key, value in settings.items()))
+    assert bench.done == [line for line in lines if not line.startswith("echo ")]
+    for line in lines:
+        if line.startswith("echo "):
+            _, value, _, path = line.split()
+            assert bench.file(path) == value
+    # dcb has no word for trust dscp: the first DSCP entry turns it.
+    assert bool(lines) == (tool == "mlnx_qos" or settings != {"TRUST": "dscp"})

@@ -17,7 +17,6 @@ from typing import Any, Final
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms._contract import Call, Dialect, Put
 from rdma_fabric.state import (
-    UNMANAGED,
     Absent,
     Difference,
     NodeState,
@@ -79,7 +78,7 @@ NOT_ASKED: Final = Section()
 def sections(answer: str) -> dict[str, Section]:
     """The framed parts of an answer by name; a part that was cut off is not there."""
     found: dict[str, Section] = {}
-    name, body = "", []
+    name, body = "", list[str]()
     for line in answer.replace("\r\n", "\n").split("\n"):
         if line.startswith("@@"):
             name, body = line[2:].strip(), []
@@ -180,13 +179,6 @@ def enable(unit: str, port: str) -> tuple[str, Call]:
     return shlex.join(argv), Call(argv, unless=("test", "-L", unit_link(unit, port)))
 
 
-def disable(unit: str, port: str) -> Call:
-    """Takes `enable` back."""
-    name = f"{unit}@{unit_name(port)}.service"
-    absent = ("test", "!", "-L", unit_link(unit, port))
-    return Call(("systemctl", "disable", name), status=(0, 1), unless=absent)
-
-
 RELOAD_UNITS: Final = Call(("systemctl", "daemon-reload"), status=(0, 1))
 """Exit code 1: systemd is not the first process, as in a container, and there is nothing to reload."""
 
@@ -246,8 +238,3 @@ def managed(pairs: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     for name, value in pairs:
         if not isinstance(value, Absent):
             yield name, value
-
-
-def is_set(value: object) -> bool:
-    """True for a wish: anything but UNMANAGED."""
-    return value is not UNMANAGED
