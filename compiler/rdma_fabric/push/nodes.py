@@ -232,9 +232,10 @@ class NodeReach:
         def one(session: Session, job: Job) -> Outcome:
             result = self._steps(session, job, (*job.change.lock, *job.change.stage), words)
             undone = self._steps(session, job, (*job.change.undo, *job.change.unlock), words)
+            kept = {DIFF: _ours(result.kept.get(DIFF, ""), job.change.lines)}
             if result.ok and not undone.ok:
-                return Outcome(False, undone.text, "undo", result.kept)
-            return Outcome(result.ok, result.text, "" if result.ok else "stage", result.kept)
+                return Outcome(False, undone.text, "undo", kept)
+            return Outcome(result.ok, result.text, "" if result.ok else "stage", kept)
 
         return self._each(jobs, one)
 
@@ -282,6 +283,15 @@ class NodeReach:
 
     def _pusher(self) -> FilePusher:
         return FilePusher(self.addresses, self.secrets, self.state)
+
+
+def _ours(diff: str, lines: Sequence[str]) -> str:
+    """A device's own diff without the lines around ours: those of others may hold their secrets."""
+    found = diff.splitlines()
+    if not any(line.startswith("+++ ") for line in found):
+        return diff
+    own = {line.strip() for line in lines}
+    return "\n".join(line for line in found if line[:1] in ("+", "-", "@") or line.strip() in own)
 
 
 def _outcome(answer: Outcome | Failure) -> Outcome:
