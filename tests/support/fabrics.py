@@ -186,6 +186,19 @@ class Fabric:
 
     # -- files
 
+    def reached_as_real(self) -> None:
+        """Rewrites hosts.yaml so that the lab's nodes are reached without --lab, as real ones are.
+
+        Hosts get the lab's key; switches get none, so that a password is needed.
+        """
+        rows = []
+        for name, one in lab.endpoints(self.folder).items():
+            group = "gpu" if one.kind == "host" else one.platform
+            login = f"hostname: {one.host}, port: {one.port}, username: {one.username}"
+            key = f", connection_options: {{netmiko: {{extras: {{key_file: {one.key_file}}}}}}}"
+            rows.append(f"{name}: {{groups: [{group}], {login}{key if one.kind == 'host' else ''}}}\n")
+        self.write(hosts="".join(rows))
+
     def write(self, **files: str) -> None:
         """Files of the folder by stem: fabric, groups, hosts, defaults as YAML, cables as CSV."""
         for stem, text in files.items():
