@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, WithJsonSchema, model_validator
 
 from rdma_fabric.findings import BadValue, shown
 from rdma_fabric.intent.quantities import Duration, Percent, Size, Speed, Threshold
 from rdma_fabric.state import MTU_MAX
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
 
 RDMA_MTUS: Final = (256, 512, 1024, 2048, 4096)
 REST: Final = -1
@@ -26,6 +30,21 @@ class Model(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
 
+
+class _Or:
+    """Adds the shorthands, which a validator expands, to the JSON Schema of a field."""
+
+    def __init__(self, *shorthands: dict[str, Any]) -> None:
+        self.shorthands = shorthands
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [handler(schema), *self.shorthands]}
+
+
+_OFF_OR_DEVICE: Final = {"enum": [False, "device"]}
+_RAMP_KEYS: Final = ("kmin", "kmax", "pmax", "profile", "colours")
 
 Flag = Annotated[bool, Field(strict=True)]
 """true or false; not 1, "true" or "on", which readers take differently."""
@@ -105,7 +124,7 @@ DscpSet = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"const": "rest"},
+                {"type": "string", "pattern": "^(rest|[0-9]+-[0-9]+)$"},
                 {"type": "integer", "minimum": 0, "maximum": 63},
                 {
                     "type": "array",
@@ -187,7 +206,7 @@ def _ecn_table(value: Any) -> Any:
         return {"any": {"mode": "off"}}
     if value == "device":
         return {"any": {"mode": "device"}}
-    if isinstance(value, dict) and value.keys() & {"kmin", "kmax", "pmax", "profile", "colours"}:
+    if isinstance(value, dict) and value.keys() & set(_RAMP_KEYS):
         return {"any": value}
     if isinstance(value, dict):
         return {key: _ecn_row(row) for key, row in value.items()}
@@ -207,7 +226,17 @@ SpeedKey = Annotated[
 ]
 
 
-class EcnTable(RootModel[Annotated[dict[SpeedKey, EcnThresholds], BeforeValidator(_ecn_table)]]):
+_BareRamp = {
+    "type": "object",
+    "properties": {key: {} for key in _RAMP_KEYS},
+    "additionalProperties": False,
+    "minProperties": 1,
+}
+_EcnRow = Annotated[EcnThresholds, _Or(_OFF_OR_DEVICE)]
+_EcnRows = Annotated[dict[SpeedKey, _EcnRow], BeforeValidator(_ecn_table), _Or(_OFF_OR_DEVICE, _BareRamp)]
+
+
+class EcnTable(RootModel[_EcnRows]):
     """Port speed ("400G") or "any" -> ramp; `ecn: false`, `ecn: device` and one bare ramp mean "any"."""
 
     model_config = ConfigDict(frozen=True)
@@ -248,7 +277,9 @@ class TrafficClass(Model):
     cap: Percent | None = None
     """Upper limit of a strict class, percent of line rate."""
     ecn: EcnTable | None = None
-    pfc: Annotated[PfcScope, BeforeValidator(_pfc_scope)] = PfcScope()
+    pfc: Annotated[
+        PfcScope, BeforeValidator(_pfc_scope), _Or({"type": "boolean"}, {"const": "receive-only"})
+    ] = PfcScope()
     headroom: Size | None = None
     """Bytes per port, overrides pfc.headroom."""
     kind: ClassKind | None = None
@@ -290,7 +321,9 @@ def _dcbx(value: Any) -> Any:
 class Pfc(Model):
     """Priority flow control beyond the classes' own `lossless`."""
 
-    watchdog: Annotated[WatchdogWish, BeforeValidator(_watchdog)] | None = None
+    watchdog: (
+        Annotated[WatchdogWish, BeforeValidator(_watchdog), _Or({"enum": [True, False, "device"]})] | None
+    ) = None
     headroom: Annotated[
         Size | None,
         BeforeValidator(_headroom),
@@ -470,7 +503,7 @@ class Wishes(Model):
     classes: dict[ClassName, TrafficClass] = Field(default_factory=dict)
     ecn: EcnTable | None = None
     pfc: Pfc | None = None
-    dcqcn: Annotated[Dcqcn, BeforeValidator(_dcqcn)] | None = None
+    dcqcn: Annotated[Dcqcn, BeforeValidator(_dcqcn), _Or({"type": "boolean"})] | None = None
     hosts: Hosts = Hosts()
     subnet_manager: SubnetManager | None = None
 
