@@ -122,6 +122,19 @@ class BadValue(ValueError):
         return f"{self.text}; {self.help}"
 
 
+INPUT_DOCS: dict[str, str] = {
+    "file": "A file cannot be read or written, or is not of the kind that the command needs.",
+    "yaml-syntax": "The file is not YAML; the place is where reading stopped or an open construct began.",
+    "yaml-duplicate-key": "A key stands twice in one map; most readers would silently keep the last.",
+    "yaml-implicit-type": "A plain value that YAML readers disagree about (on, 026, a bare key): quote it.",
+    "schema": "A value is not of the form that its key takes.",
+    "unknown-key": "A key that no version of the schema has; usually a misspelling.",
+    "csv": "A line of cables.csv is not a cable: wrong number of fields, ranges that do not zip, no metres.",
+    "reference": "Something is named that does not exist: a node, port, group, platform, selector or fact.",
+}
+"""What the findings about input files mean; `fabric explain` prints them beside the rules."""
+
+
 def input_finding(
     name: str,
     message: str,

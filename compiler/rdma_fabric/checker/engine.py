@@ -264,7 +264,7 @@ class _Engine:
         if setting_key(setting):
             for port in self.judged.resolved.plans[node].ports:
                 return self._origin(End(node, port), setting)
-        return self.judged.inventory.nodes[node].spec.position
+        return self.judged.inventory.nodes[node].position
 
     # -- verdict
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from rdma_fabric.cli import common
+
+if TYPE_CHECKING:
+    from rdma_fabric.views.output import Output
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +47,8 @@ def run(options: argparse.Namespace) -> int:
             )
         return 0
     found = registry.find(options.rule)
+    if found is None and _input(options.rule, out):
+        return 0
     if found is None:
         words = [word for one in registry.rules() for word in (one.code, one.name)]
         near = did_you_mean(options.rule, words)
@@ -62,3 +68,13 @@ def run(options: argparse.Namespace) -> int:
         out.data(f"{rule.code} {rule.name} ({rule.severity}, family {rule.family}, since {rule.since})\n")
         out.data(found.doc.strip())
     return 0
+
+
+def _input(word: str, out: Output) -> bool:
+    """Explains a finding about an input file; False when the word is none of them."""
+    from rdma_fabric.findings import INPUT_CODES, INPUT_DOCS
+
+    name = next((name for name, code in INPUT_CODES.items() if word in (name, code, code.lower())), "")
+    if name:
+        out.data(f"{INPUT_CODES[name]} {name} (error, family input)\n\n{INPUT_DOCS[name]}")
+    return bool(name)

@@ -172,7 +172,7 @@ class _Loader:
             return
         for index, name in enumerate(names):
             if name in nodes:
-                first = nodes[name].spec.position
+                first = nodes[name].position
                 self._complain(
                     "reference",
                     f"node {name} is defined twice",
@@ -181,7 +181,7 @@ class _Loader:
                 )
                 continue
             address = addresses[index] if addresses else name
-            nodes[name] = Node(name, address, spec)
+            nodes[name] = Node(name, address, spec, source.key_at())
 
     def _names(self, source: _Source) -> tuple[str, ...]:
         try:

@@ -72,6 +72,8 @@ class Node:
     name: str
     hostname: str
     spec: Spec
+    position: Position | None = None
+    """Its own entry; `spec.position` is that of the first node that shares the specification."""
 
     @property
     def is_host(self) -> bool:

@@ -33,14 +33,13 @@ def _check(judged: Judged) -> Iterator[Hit]:
         found.setdefault((node.hostname.lower(), node.spec.ssh_port), []).append(name)
     for (address, _), names in found.items():
         if len(names) > 1:
-            spec = judged.inventory.nodes[names[0]].spec
             yield Hit(
                 setting="hostname",
                 found=f"{address} for {some(names)}",
                 wanted="an address of its own for each node",
                 message="{where} have the same management address",
                 help="correct one of the addresses in hosts.yaml",
-                position=spec.positions.get("hostname", spec.position),
+                position=judged.inventory.nodes[names[0]].position,
                 places=tuple(Place(name) for name in names),
             )
 

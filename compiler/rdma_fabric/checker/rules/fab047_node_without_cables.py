@@ -28,15 +28,15 @@ from rdma_fabric.findings import Place, Severity
 def _check(judged: Judged) -> Iterator[Hit]:
     cabled = {end.node for link in judged.links() for end in (link.a, link.b)}
     for name, ports in judged.ports.items():
-        spec = judged.inventory.nodes[name].spec
-        if ports and name not in cabled and spec.state != "retired":
+        node = judged.inventory.nodes[name]
+        if ports and name not in cabled and node.spec.state != "retired":
             yield Hit(
                 setting="cables",
                 found="none",
                 wanted="at least one row in cables.csv",
                 message="{where}: no cable is planned",
                 help="add the node's cables to cables.csv, or remove the node",
-                position=spec.position,
+                position=node.position,
                 places=(Place(name),),
             )
 
