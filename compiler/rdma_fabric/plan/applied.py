@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rdma_fabric import __version__
-from rdma_fabric.codec import FormatError, from_json, to_json
+from rdma_fabric.codec import from_json, to_json
 from rdma_fabric.settings import deviations
 from rdma_fabric.state import UNMANAGED, NodeState, PortState, differences
 
@@ -39,18 +39,23 @@ class Left:
 
 
 def read_applied(folder: Path, names: Iterable[str]) -> dict[str, NodeState]:
-    """Last applied states by node; a node without a record, or with one that cannot be read, is left out."""
+    """Last applied states by node; a node without a record, or with one that cannot be read, is left out.
+
+    Equal records are one object.
+    """
     found: dict[str, NodeState] = {}
     for name in names:
-        path = folder / f"{name}.json"
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            found[name] = from_json(NodeState, data["state"])
-        except (OSError, ValueError, KeyError, TypeError, FormatError):
+    shared: dict[str, NodeState] = {}
+            text = (folder / f"{name}.json").read_text(encoding="utf-8")
+            if text not in shared:
+                shared[text] = from_json(NodeState, json.loads(text)["state"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             continue
     return found
 
 
+        found[name] = shared[text]
 def write_applied(folder: Path, run: str, states: Mapping[str, NodeState]) -> None:
     """Records what a run has proved on its nodes."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rdma_fabric import platforms
@@ -33,18 +33,24 @@ class Scope:
 
 @dataclass
 class _Scoper:
-    shared: dict[Any, Target] = field(default_factory=dict)
-    held: list[Any] = field(default_factory=list)
+    """Equal nodes with one record share one target; all keys are identities of objects that the caller holds."""
+
+    targets: dict[Any, Target] = field(default_factory=dict)
+    behind: dict[Any, tuple[Left, ...]] = field(default_factory=dict)
 
     def target(self, wanted: NodeState, hw: Hardware, applied: NodeState | None) -> Target:
-        """Equal nodes with equal records share one target."""
-        key = (id(wanted), id(hw), applied)
-        if key not in self.shared:
+        key = (id(wanted), id(hw), id(applied))
+        if key not in self.targets:
             tidied = tidy(wanted, applied)
             state = wanted if tidied is wanted else platforms.realize(tidied, hw).state
-            self.shared[key] = Target(state, hw)
-            self.held.append((wanted, hw))
-        return self.shared[key]
+            self.targets[key] = Target(state, hw)
+        return self.targets[key]
+
+    def left(self, name: str, wanted: NodeState, applied: NodeState | None) -> Iterator[Left]:
+        key = (id(wanted), id(applied))
+        if key not in self.behind:
+            self.behind[key] = left(name, wanted, applied)
+        return (replace(one, node=name) for one in self.behind[key])
 
 
 def make_scope(
@@ -71,7 +77,7 @@ def make_scope(
             fixed.append(PlanRow(name, "rejected", why.get(name, "the intent has errors")))
         else:
             targets[name] = scoper.target(view.wanted, view.hw, applied.get(name))
-            behind.extend(left(name, view.wanted, applied.get(name)))
+            behind.extend(scoper.left(name, view.wanted, applied.get(name)))
     return Scope(targets, tuple(fixed), tuple(behind))
 
 
