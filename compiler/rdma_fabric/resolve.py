@@ -19,6 +19,7 @@ from rdma_fabric.hardware import Hardware, PortHardware, asic_of
 from rdma_fabric.intent.models import (
     DEFAULT_PKEY,
     REST,
+    SM_OURS,
     SM_PARTS,
     WISH_KEYS,
     EcnThresholds,
@@ -28,6 +29,7 @@ from rdma_fabric.intent.models import (
     Wishes,
 )
 from rdma_fabric.intent.quantities import Threshold
+from rdma_fabric.inventory.partitions import read_partitions
 from rdma_fabric.inventory.selector import Selector
 from rdma_fabric.inventory.selector import parse as parse_selector
 from rdma_fabric.inventory.subnets import Subnet, subnet
@@ -44,6 +46,7 @@ from rdma_fabric.state import (
     Maybe,
     Mtu,
     NodeState,
+    Partitions,
     PortSettings,
     PortState,
     QosState,
@@ -198,19 +201,46 @@ class _Resolver:
         for network in sorted(used - {""}):
             found = self._wishes(self.tops.get(network, self.tops[""]))
             if found is not None and found[0].rdma.transport == "infiniband":
-                self.subnets[network] = subnet(network, found[0], self.inventory)
+                given = self._partitions_file(found[0], found[1])
+                self.subnets[network] = subnet(network, found[0], self.inventory, given)
                 self.managed[network] = found[1]
 
-    def _sm(self, node: Node) -> tuple[SmState, Mapping[str, Position], str]:
-        """The subnet manager of a node, where it was written, and the service that it is; none mostly."""
+    def _partitions_file(self, wishes: Wishes, merged: Merged) -> Partitions | None:
+        """The partitions of the file that the intent names; every problem is a finding at its line."""
+        name = wishes.subnet_manager.partitions_file if wishes.subnet_manager else ""
+        if not name:
+            return None
+        path = FilePath(self.document.path).parent / name
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            position = merged.position(("subnet_manager", "partitions_file"))
+            reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+            message, help = (
+                f"{path} cannot be read: {reason}",
+                "correct the path, it starts beside the intent",
+            )
+            self.findings.append(input_finding("reference", message, position, help))
+            return None
+        read = read_partitions(text)
+        lines = text.split("\n")
+        for one in read.problems:
+            position = Position(str(path), one.line, one.column)
+            excerpt = lines[one.line - 1] if one.line <= len(lines) else ""
+            self.findings.append(input_finding("schema", one.message, position, one.help, excerpt=excerpt))
+        return read.partitions
+
+    def _sm(self, node: Node) -> tuple[SmState, Mapping[str, Position], tuple[str, str]]:
+        """The subnet manager of a node, where it was written, its service and owner; none mostly."""
         for network, one in self.subnets.items():
             owner = one.manager.owner
             if node.name in one.managers:
                 position = self.managed[network].position(("subnet_manager",))
-                return one.managers[node.name], {"sm": position} if position else {}, SM_PARTS.get(owner, "")
-            if node.name in one.switches and owner != "switch":
-                return SmState(running=False), {}, ""
-        return SmState(), {}, ""
+                service = (SM_PARTS.get(owner, ""), owner)
+                return one.managers[node.name], {"sm": position} if position else {}, service
+            if node.name in one.switches and owner in SM_OURS and one.managers:
+                return SmState(running=False), {}, ("", "")
+        return SmState(), {}, ("", "")
 
     # -- layers
 
@@ -522,7 +552,7 @@ def _nic(node: Node, port: Port, fabric: Collection[str]) -> str:
 
 
 def _hardware(
-    node: Node, lengths: Mapping[str, float | None], fabric: Collection[str], service: str
+    node: Node, lengths: Mapping[str, float | None], fabric: Collection[str], service: tuple[str, str]
 ) -> Hardware:
     spec = node.spec
     ports = tuple(
@@ -543,8 +573,18 @@ def _hardware(
     )
     nics = sorted({f"nic_{port.nic}" for port in ports if port.nic})
     asic = None if node.is_host else asic_of(spec.model)
-    services = (service,) if service else ()
-    return Hardware((spec.platform, *nics, *services), spec.model, spec.version, ports, asic, spec.options)
+    services = (service[0],) if service[0] else ()
+    options = dict(spec.options) | (
+        {"sm_owner": service[1]} if service[1] and service[1] not in SM_OURS else {}
+    )
+    return Hardware(
+        (spec.platform, *nics, *services),
+        spec.model,
+        spec.version,
+        ports,
+        asic,
+        tuple(sorted(options.items())),
+    )
 
 
 # -- one port

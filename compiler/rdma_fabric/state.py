@@ -497,6 +497,25 @@ def _mask(seen: Any, wanted: Any) -> Any:
     return seen
 
 
+def settled(state: NodeState) -> NodeState:
+    """The state without what other nodes decide (P_Keys of a host, who of several managers is master).
+
+    A node's own change is proved without it; drift and checks look at all of it.
+    """
+    given = dict.fromkeys(("link", "mtu", "pkeys", "sl_to_vl"), UNMANAGED)
+    plain = IbPort()
+    ports = tuple(
+        port
+        if port.settings.ib == plain
+        else replace(port, settings=replace(port.settings, ib=replace(port.settings.ib, **given)))
+        for port in state.ports
+    )
+    if state.system.sm.role is UNMANAGED:
+        return state if ports == state.ports else replace(state, ports=ports)
+    system = replace(state.system, sm=replace(state.system.sm, role=UNMANAGED))
+    return replace(state, system=system, ports=ports)
+
+
 def forget_unknown(state: NodeState) -> NodeState:
     """The state with every UNKNOWN field UNMANAGED: what could not be read is not brought back."""
     result = _forget(state)

@@ -1,6 +1,7 @@
 """Rule cases: fragments laid over the sound fabric in `base/`, and what the checker must say about them.
 
 A case file holds `pass` and `fail` lists. Each case may have
+  base:     the folder of the sound fabric, instead of `base` (`base-ib`: InfiniBand)
   edit:     {file: {text: new text}}   exact replacements in a file of the base
   append:   {file: text}               text after the end of a file
   observed: {node: {running: {PORT: settings}, system: {...}, stored: {PORT: settings}, speed: {PORT: Gbit/s},
@@ -29,7 +30,7 @@ from rdma_fabric.findings import Finding, Severity
 
 HERE = Path(__file__).resolve().parent
 BASE = HERE / "base"
-FILES = ("fabric.yaml", "hosts.yaml", "groups.yaml", "cables.csv")
+FILES = ("fabric.yaml", "hosts.yaml", "groups.yaml", "cables.csv", "guids.csv")
 NEAREST = "FAB040"
 TODAY = datetime.date(2026, 1, 15)
 
@@ -60,14 +61,18 @@ def cases() -> Iterator[Case]:
         assert set(data) == {"pass", "fail"}, f"{path.name}: a case file holds pass and fail"
         for kind in ("pass", "fail"):
             for case in data[kind]:
-                assert set(case) <= {"name", "edit", "append", "observed", "today", "expect"}, case
+                assert set(case) <= {"name", "base", "edit", "append", "observed", "today", "expect"}, case
                 yield Case(path.stem, kind, case["name"], case)
 
 
 def report(data: Mapping[str, Any], folder: Path) -> Report:
     """The verdict on the base fabric with the fragment laid over it; `folder` is written to."""
+    base = HERE / data.get("base", BASE.name)
     for name in FILES:
-        text = (BASE / name).read_text(encoding="utf-8")
+        (folder / name).unlink(missing_ok=True)
+        if not (base / name).exists():
+            continue
+        text = (base / name).read_text(encoding="utf-8")
         for old, new in data.get("edit", {}).get(name, {}).items():
             assert text.count(old) == 1, f"{name} holds {old!r} {text.count(old)} times"
             text = text.replace(old, new)
@@ -130,8 +135,8 @@ def row(one: Finding) -> dict[str, Any]:
 
 
 @cache
-def _baseline(folder: Path) -> tuple[tuple[str, ...], ...]:
-    return tuple(_identity(one) for one in report({}, folder).findings)
+def _baseline(folder: Path, base: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(_identity(one) for one in report({"base": base}, folder).findings)
 
 
 def _identity(one: Finding) -> tuple[str, ...]:
@@ -140,7 +145,7 @@ def _identity(one: Finding) -> tuple[str, ...]:
 
 def news(found: Report, folder: Path, case: Case | None = None) -> list[Finding]:
     """Findings that the sound fabric does not have."""
-    old = set(_baseline(folder))
+    old = set(_baseline(folder, case.data.get("base", BASE.name) if case else BASE.name))
     about_platforms = case is not None and any(one["code"] == NEAREST for one in case.expect)
     return [
         one

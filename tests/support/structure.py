@@ -82,7 +82,7 @@ PLATFORM_WORDS = frozenset(
     }
 )
 MAY_NAME_PLATFORMS = ("platforms", "data", "lab/simulators", "lab/hosttools")
-MAY_SAY_OPENSM = ("intent",)  # the intent's own word for who manages a subnet
+MAY_SAY_OPENSM = ("intent", "lab")  # who manages a subnet; the lab's hosts run the real program
 MAY_SAY_LINUX = ("lab",)  # its hosts are Linux sandboxes with simulated NICs
 
 

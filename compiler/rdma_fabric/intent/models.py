@@ -486,6 +486,14 @@ class SubnetManager(Model):
     high_limit: Annotated[int, Field(ge=0, le=255)] = 4
     """4 KB units of strict classes before the others get a turn; 255 lets the others starve."""
     partitions: tuple[Partition, ...] = ()
+    partitions_file: str = ""
+    """A partitions.conf beside the intent instead of `partitions`; its members are GUIDs and words."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> SubnetManager:
+        if self.partitions and self.partitions_file:
+            raise BadValue("partitions are given twice", "give either partitions or partitions_file")
+        return self
 
 
 SM_PARTS: Final[Mapping[str, str]] = {"opensm": "opensm", "ufm": "opensm"}

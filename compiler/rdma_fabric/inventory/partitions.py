@@ -1,7 +1,7 @@
 """OpenSM's partitions.conf, read more strictly than OpenSM does.
 
 OpenSM matches flags by prefix, skips values that it does not like, and at a syntax error drops the whole
-file and makes every port a full member of the default partition (opensm/osm_prtn_config.c). Here each of
+file and makes every port a full member of the default partition (osm_prtn_config.c). Here each of
 these is a problem with its line.
 """
 

@@ -59,9 +59,9 @@ class Subnet:
         return self.wishes.subnet_manager or SubnetManager()
 
 
-def subnet(network: str, wishes: Wishes, inventory: Inventory) -> Subnet:
-    """The subnet of a network whose merged wishes ask for InfiniBand."""
-    return _Builder(network, wishes, inventory).build()
+def subnet(network: str, wishes: Wishes, inventory: Inventory, given: Partitions | None = None) -> Subnet:
+    """The subnet of a network whose merged wishes ask for InfiniBand; `given`: partitions of a file."""
+    return _Builder(network, wishes, inventory, given).build()
 
 
 @dataclass
@@ -69,6 +69,7 @@ class _Builder:
     network: str
     wishes: Wishes
     inventory: Inventory
+    given: Partitions | None = None
     troubles: list[Trouble] = field(default_factory=list)
     shared: dict[tuple[int, ...], IbPort] = field(default_factory=dict)
 
@@ -77,19 +78,16 @@ class _Builder:
         guids = {end: self.inventory.guids[end] for end in ends if end in self.inventory.guids}
         manager = self.wishes.subnet_manager
         if manager is None:
-            hosts = {end: IbPort(link="active") for end in ends if self._is_host(end)}
-            return Subnet(self.network, self.wishes, {}, hosts, guids, self._switches(ends))
+            bare = {end: IbPort(link="active") for end in ends if self._is_host(end)}
+            return Subnet(self.network, self.wishes, {}, bare, guids, self._switches(ends))
         partitions = Partitions(
             tuple(
                 sorted(self._partitions(manager, ends), key=lambda one: (one.pkey != DEFAULT_PKEY, one.pkey))
             )
         )
         own = {guids[end] for end in self._sm_ends(manager, ends) if end in guids}
-        ports = {
-            end: self._port(manager, partitions, guids.get(end, ""), own)
-            for end in ends
-            if self._is_host(end)
-        }
+        hosts = [end for end in ends if self._is_host(end)]
+        ports = {end: self._port(manager, partitions, guids.get(end, ""), own) for end in hosts}
         managers = self._managers(manager, partitions, ends, guids)
         return Subnet(
             self.network,
@@ -128,8 +126,11 @@ class _Builder:
 
     def _port(self, manager: SubnetManager, partitions: Partitions, guid: str, own: set[str]) -> IbPort:
         keys = port_keys(partitions, guid, own) if guid and manager.nodes else ()
+        if len(manager.nodes) > 1 and guid in own and keys != port_keys(partitions, guid, ()):
+            keys = ()  # SELF is the port of whoever is master
         if keys not in self.shared:
-            children = tuple(key for key in keys if key & DEFAULT_PKEY != DEFAULT_PKEY)
+            groups = {one.pkey for one in partitions.rows if one.ipoib} - {DEFAULT_PKEY}
+            children = tuple(key for key in keys if key & DEFAULT_PKEY in groups)
             ipoib = self.wishes.hosts.ipoib
             self.shared[keys] = IbPort(
                 link="active",
@@ -146,7 +147,10 @@ class _Builder:
 
     def _partitions(self, manager: SubnetManager, ends: tuple[End, ...]) -> Iterable[Partition]:
         default_sl = self._default_sl()
-        if all(one.pkey != DEFAULT_PKEY for one in manager.partitions):
+        given = self.given.rows if self.given is not None else ()
+        yield from given
+        said = {one.pkey for one in manager.partitions} | {one.pkey for one in given}
+        if DEFAULT_PKEY not in said:
             # Without this rule OpenSM makes every port a limited member of the default partition.
             members: tuple[str, ...] = ("ALL=full", "ALL_SWITCHES=full", "SELF=full")
             yield Partition(

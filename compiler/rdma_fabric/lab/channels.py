@@ -29,6 +29,9 @@ T = TypeVar("T")
 class Host(Protocol):
     """What `lab.hosts` gives for one host: a sandbox."""
 
+    ibsim: str
+    """Name under which the lab's ibsim is reached."""
+
     def start(self) -> None:
         """Make the sandbox; OSError or RuntimeError when this machine cannot."""
 

@@ -48,7 +48,8 @@ class LabNode:
     """One node of a lab.
 
     A switch is simulated after `facts`; a host is a sandbox made by `lab.hosts`, which also gets
-    `host`, plain JSON data. `mgmt` is the node's planned management address, for the display only.
+    `host`, plain JSON data. `host["ib"]` are the node's InfiniBand ports: of a host netdev -> guid and
+    ibdev, of a switch port -> number. `mgmt` is the node's planned management address, for the display only.
     """
 
     facts: DeviceFacts
@@ -230,6 +231,11 @@ def reboot(directory: Path, node: str, *, seconds: float = 0.0) -> None:
 def somebody(directory: Path, node: str, lines: Sequence[str]) -> str:
     """Another administrator types `lines` on the node, at once; returns what the node answered."""
     return str(_ask(directory, "somebody", node=node, lines=list(lines)))
+
+
+def infiniband(directory: Path, line: str) -> None:
+    """One line for ibsim's console: `Unlink "leaf1"[3]`, `ReLink "leaf1"[3]`, `Link "a"[1] "b"[2]`."""
+    _ask(directory, "infiniband", line=line)
 
 
 def running(directory: Path, node: str) -> str:

@@ -28,6 +28,7 @@ from typing import Any
 
 from rdma_fabric.lab import hosttools
 from rdma_fabric.lab.hosttools import dispatch, store, units
+from rdma_fabric.lab.ibsim import adapter
 from rdma_fabric.lab.simulators._contract import DeviceFacts
 
 # Above systemd's ranges for users and containers (uids(7) of systemd: 1879048192 and up are free).
@@ -47,7 +48,7 @@ _ETC = (
 )
 _FOLDERS = (
     *("usr", "proc", "sys", "dev", "run", "tmp", "root", "home", "opt", "srv", "mnt"),
-    *("var/lib/fabric-lab/sbin", "var/tmp", "var/log", "var/cache"),
+    *("var/lib/fabric-lab/sbin", "var/tmp", "var/log", "var/cache/opensm"),
     *("etc/sysctl.d", "etc/modprobe.d", "etc/modules-load.d", "etc/security/limits.d", "etc/alternatives"),
     *("etc/systemd/system/multi-user.target.wants", "etc/systemd/network", "etc/netplan"),
     *("etc/network/interfaces.d", "etc/NetworkManager/system-connections"),
@@ -99,6 +100,8 @@ class HostFacts:
     seed: tuple[tuple[str, str], ...] = ()
     services: tuple[str, ...] = ()
     management_neighbor: Neighbor | None = None
+    ib: tuple[tuple[str, str, str], ...] = ()
+    """InfiniBand ports: (netdev, ibdev, GUID)."""
 
     @classmethod
     def of(cls, device: DeviceFacts, data: Mapping[str, Any]) -> HostFacts:
@@ -123,6 +126,9 @@ class HostFacts:
             rest["management_neighbor"] = Neighbor(**rest["management_neighbor"])
         rest["seed"] = tuple((path, text) for path, text in rest.get("seed", ()))
         rest["services"] = tuple(rest.get("services", ()))
+        rest["ib"] = tuple(
+            (name, one.get("ibdev", ""), one["guid"]) for name, one in rest.get("ib", {}).items()
+        )
         return cls(device.name, tuple(ports), **rest)
 
 
@@ -135,7 +141,10 @@ class Host:
         self.facts = facts if isinstance(facts, HostFacts) else HostFacts.of(facts, data or {})
         self.directory = directory.absolute()
         self.root = self.directory / "root"
+        self.ibsim = ""
+        """Name under which ibsim is reached; without one the host's InfiniBand ports are dead."""
         self._process: subprocess.Popen[bytes] | None = None
+        self._agent: subprocess.Popen[bytes] | None = None
         self._pid = 0
 
     @property
@@ -174,6 +183,9 @@ class Host:
 
     def stop(self) -> None:
         """Take the power away: every process of the sandbox ends at once."""
+        agent, self._agent = self._agent, None
+        if agent is not None:
+            _end(agent)
         process, self._process, self._pid = self._process, None, 0
         if process is None:
             return
@@ -250,7 +262,33 @@ class Host:
         process.stdin.write(b"mapped\n")
         process.stdin.flush()
         self._pid = int(self._expect("pid ", deadline))
+        self._expect("built", deadline)
+        if self.facts.ib and self.ibsim:
+            self._agent = self._infiniband(deadline)
+        process.stdin.write(b"boot\n")
+        process.stdin.flush()
         self._expect("ready", deadline)
+
+    def _infiniband(self, deadline: float) -> subprocess.Popen[bytes]:
+        """The agent (`hosttools.ib`): the sandbox's files, the machine's network and process ids."""
+        keep = [] if _is_root() else ["--preserve-credentials"]
+        agent = subprocess.Popen(
+            [
+                *("nsenter", "-t", str(self._pid), "-U", "-m", "-u", "-i", *keep, "--"),
+                *(self.python, "-SEs", f"{store.HOME}/tools/launch", "fabric-ib"),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**units.ENVIRONMENT, "IBSIM_SOCKNAME": self.ibsim},
+            start_new_session=True,
+        )
+        assert agent.stdout is not None
+        ready = select.select([agent.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]
+        if not ready or agent.stdout.readline() != b"ready\n":
+            _end(agent)
+            raise RuntimeError(f"{self.facts.name}: its InfiniBand does not come up")
+        return agent
 
     def _expect(self, word: str, deadline: float) -> str:
         """The rest of the line that starts with the word; RuntimeError for any other, or none."""
@@ -319,6 +357,10 @@ class Host:
             "services": list(self.facts.services),
             "lldp": {self.facts.management: asdict(beside)} if beside else {},
             "ports": ports,
+            "ib": {
+                netdev: {"ibdev": ibdev, "guid": guid, "adapter": adapter(self.facts.name, netdev, ibdev)}
+                for netdev, ibdev, guid in self.facts.ib
+            },
         }
 
     def _blank(self) -> None:
@@ -396,6 +438,18 @@ def _is_root() -> bool:
     return os.geteuid() == 0
 
 
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Close the input of a helper, which ends it."""
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.close()
+    try:
+        process.wait(5.0)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()
+
+
 @functools.cache
 def _python() -> str:
     """The first python below /usr that is new enough for the tools (3.10), or nothing."""
@@ -456,7 +510,8 @@ def _install(folder: Path, python: str) -> None:
         target.write_bytes(content)
     launch = folder / "launch"
     launch.write_text(
-        f"#!{python} -SEs\nimport sys\nfrom hosttools.dispatch import main\nsys.exit(main(sys.argv))\n"
+        f"#!{python} -SEs\nimport sys\nsys.path.append({store.HOME + '/tools'!r})\n"
+        "from hosttools.dispatch import main\nsys.exit(main(sys.argv))\n"
     )
     launch.chmod(0o755)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from rdma_fabric.inventory.types import End, Inventory, Node
+from rdma_fabric.inventory.types import End, Inventory, Node, Port
 from rdma_fabric.lab.fabric import LabNode
 from rdma_fabric.lab.simulators._contract import DeviceFacts, PortFact
 
@@ -15,16 +16,47 @@ _MANAGERS = {"networkmanager": "NetworkManager"}
 def lab_nodes(inventory: Inventory) -> tuple[LabNode, ...]:
     """One blank lab node per node of the inventory; retired ones are left out."""
     peers = {end: other for end, (other, _) in inventory.peers().items()}
-    return tuple(_lab_node(node, peers) for node in inventory.nodes.values() if node.spec.state != "retired")
+    ib = _infiniband(inventory)
+    return tuple(
+        _lab_node(node, peers, ib.get(node.name, {}))
+        for node in inventory.nodes.values()
+        if node.spec.state != "retired"
+    )
 
 
-def _lab_node(node: Node, peers: dict[End, End]) -> LabNode:
+def _infiniband(inventory: Inventory) -> dict[str, dict[str, Any]]:
+    """Node -> its InfiniBand ports. A network is InfiniBand when a port in it has a GUID."""
+
+    def network(end: End) -> str:
+        return inventory.nodes[end.node].spec.ports[end.port].network
+
+    networks = {network(end) for end in inventory.guids} - {""}
+    found: dict[str, dict[str, Any]] = {}
+    for name, node in inventory.nodes.items():
+        for port in node.spec.ports.values():
+            if port.network not in networks or port.kind != "physical":
+                continue
+            guid = inventory.guids.get(End(name, port.name), "")
+            if not node.is_host:
+                found.setdefault(name, {})[port.name] = _number(port)
+            elif guid:
+                found.setdefault(name, {})[port.name] = {"guid": guid, "ibdev": port.rdma}
+    return found
+
+
+def _number(port: Port) -> int:
+    """Number of a switch port: its index, else the last number in its name."""
+    digits = re.findall(r"\d+", port.name)
+    return port.index or int(digits[-1] if digits else 1)
+
+
+def _lab_node(node: Node, peers: dict[End, End], ib: dict[str, Any]) -> LabNode:
     spec = node.spec
     seed = spec.lab_seed if not node.is_host else ()
     facts = DeviceFacts(node.name, spec.platform, spec.model, spec.version, tuple(_ports(node, peers)), seed)
     if not node.is_host:
-        return LabNode(facts, "switch", node.hostname)
-    return LabNode(facts, "host", node.hostname, _host(node))
+        return LabNode(facts, "switch", node.hostname, {"ib": ib} if ib else {})
+    return LabNode(facts, "host", node.hostname, _host(node, ib))
 
 
 def _ports(node: Node, peers: dict[End, End]) -> Iterator[PortFact]:
@@ -42,18 +74,25 @@ def _ports(node: Node, peers: dict[End, End]) -> Iterator[PortFact]:
             )
 
 
-def _host(node: Node) -> dict[str, Any]:
+def _host(node: Node, ib: dict[str, Any]) -> dict[str, Any]:
     """What a sandbox needs besides: NICs and the manager of its interfaces."""
     options = dict(node.spec.options)
     stack = options.get("stack", "inbox")
     ports = {
-        port.name: {"nic": port.nic or "generic", "ibdev": port.rdma, "bdf": port.bdf, "stack": stack}
+        port.name: {
+            "nic": "ib" if port.name in ib else port.nic or "generic",
+            "ibdev": port.rdma,
+            "bdf": port.bdf,
+            "stack": stack,
+        }
         for port in node.spec.ports.values()
         if port.kind == "physical"
     }
     found: dict[str, Any] = {
         "ports": {name: {key: value for key, value in one.items() if value} for name, one in ports.items()}
     }
+    if ib:
+        found["ib"] = ib
     manager = options.get("mtu_manager", "")
     if manager in _SITE:
         found["manager"] = _MANAGERS.get(manager, manager)

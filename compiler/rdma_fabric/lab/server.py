@@ -36,6 +36,7 @@ from rdma_fabric.lab.channels import Host, Login, Node, logged, serve_switch
 from rdma_fabric.lab.control import ControlError
 from rdma_fabric.lab.discovery import device_class
 from rdma_fabric.lab.fabric import Endpoint, LabError, LabNode, NodeStatus
+from rdma_fabric.lab.ibsim import Ibsim, has_infiniband
 from rdma_fabric.lab.processes import Channel, output
 from rdma_fabric.lab.sftp import DeviceFiles
 
@@ -53,6 +54,7 @@ class Lab:
         self._client_key = asyncssh.generate_private_key("ssh-ed25519", "fabric lab")
         self._nodes: dict[str, Node] = {}
         self._skipped: dict[str, str] = {}
+        self._ibsim: Ibsim | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.stopped = asyncio.Event()
 
@@ -62,7 +64,10 @@ class Lab:
 
     async def start(self) -> None:
         """Make nodes, keys and listeners, write the files that clients need."""
-        await self._start_hosts(self._make_nodes())
+        hosts = self._make_nodes()
+        if has_infiniband(self._plans):
+            self._start_infiniband()
+        await self._start_hosts(hosts)
         self._restore()
         self._write_files()
         for node in self._nodes.values():
@@ -90,6 +95,15 @@ class Lab:
             self._nodes[facts.name] = Node(facts.name, plan, endpoint, key, self.clock, listener=listener)
         return [node for node in self._nodes.values() if node.plan.kind == "host"]
 
+    def _start_infiniband(self) -> None:
+        """Start ibsim; where it is not there the hosts' InfiniBand ports are dead, and status says so."""
+        self._ibsim = Ibsim(self._state / "ibsim")
+        try:
+            self._ibsim.start(self._plans)
+        except LabError as error:
+            self._ibsim = None
+            self._skipped["(InfiniBand)"] = str(error)
+
     async def _start_hosts(self, nodes: list[Node]) -> None:
         """Start the sandboxes, a few at a time; hosts that cannot be are skipped with the reason."""
         if not nodes:
@@ -111,6 +125,8 @@ class Lab:
             node.host = make_host(node.plan, self._state / "hosts" / node.name)
             if not self._kept:
                 node.host.erase()
+            if self._ibsim is not None:
+                node.host.ibsim = self._ibsim.socket
             node.host.start()
         except (OSError, RuntimeError) as error:
             return f"no sandbox: {error}"
@@ -253,6 +269,8 @@ class Lab:
             return self.stop(bool(arguments["keep"]))
         if verb == "status":
             return self._status()
+        if verb == "infiniband":
+            return self._infiniband(str(arguments["line"]))
         node = self._nodes.get(arguments["node"])
         if node is None:
             raise ControlError(f"the lab has no node {arguments['node']}")
@@ -268,6 +286,14 @@ class Lab:
         if verb not in verbs:
             raise ControlError(f"the lab cannot '{verb}'")
         return await verbs[verb](node, arguments)
+
+    def _infiniband(self, line: str) -> None:
+        try:
+            if self._ibsim is None:
+                raise LabError("the lab has no InfiniBand")
+            self._ibsim.command(line)
+        except LabError as error:
+            raise ControlError(str(error)) from error
 
     def stop(self, keep: bool) -> bool:
         """Keep the devices' state if asked, then end the server."""
@@ -363,6 +389,8 @@ class Lab:
             for stopping in [pool.submit(self._stop_host, host) for host in hosts]:
                 with suppress(OSError, RuntimeError):
                     stopping.result()
+        if self._ibsim is not None:
+            self._ibsim.stop()
 
     def _stop_host(self, host: Host) -> None:
         """Take a sandbox away, and its files unless they are to be kept."""

@@ -14,7 +14,10 @@ from rdma_fabric.codec import from_json, to_json
 from rdma_fabric.settings import deviations
 from rdma_fabric.state import UNMANAGED, NodeState, PortState, differences
 
-INPUT_FILES = ("fabric.yaml", "hosts.yaml", "groups.yaml", "defaults.yaml", "cables.csv", "nornir.yaml")
+INPUT_FILES = (
+    *("fabric.yaml", "hosts.yaml", "groups.yaml", "defaults.yaml"),
+    *("cables.csv", "guids.csv", "nornir.yaml"),
+)
 
 
 def inputs_digest(directory: Path, words: Iterable[str] = ()) -> str:
@@ -44,18 +47,18 @@ def read_applied(folder: Path, names: Iterable[str]) -> dict[str, NodeState]:
     Equal records are one object.
     """
     found: dict[str, NodeState] = {}
+    shared: dict[str, NodeState] = {}
     for name in names:
         try:
-    shared: dict[str, NodeState] = {}
             text = (folder / f"{name}.json").read_text(encoding="utf-8")
             if text not in shared:
                 shared[text] = from_json(NodeState, json.loads(text)["state"])
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             continue
+        found[name] = shared[text]
     return found
 
 
-        found[name] = shared[text]
 def write_applied(folder: Path, run: str, states: Mapping[str, NodeState]) -> None:
     """Records what a run has proved on its nodes."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

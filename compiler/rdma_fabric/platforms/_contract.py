@@ -90,6 +90,9 @@ class Put:
     text: str | None
     mode: int = 0o644
     owner: str = "root"
+    was: str = ""
+    """For a file that we share with others: SHA-256 (hex) of the text it was made from, without space at
+    both ends. It is written over that very text only, and needs no mark of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,8 @@ class Call:
     status: tuple[int, ...] = (0,)
     timeout_s: float = 60.0
     unless: tuple[str, ...] = ()
+    late: bool = False
+    """In an undo: run when the files are back as they were."""
 
 
 Step = Send | Put | Call
@@ -149,6 +154,8 @@ class Change:
     """Those of `lines` whose effect or spelling no source confirmed."""
     expected: NodeState | None = None
     """The realized state that the read-back after the commit must show."""
+    turn: tuple[str, int] = ("", 0)
+    """(group, place): nodes of one group never change at the same time; lower places go first."""
 
     @property
     def empty(self) -> bool:
@@ -206,6 +213,8 @@ class Traits:
     """What this platform cannot do, for the docs."""
     netdev_bound: Mapping[int, int] = field(default_factory=dict)
     """NIC platforms: RDMA MTU -> least netdev MTU in bytes."""
+    transports: tuple[str, ...] = ("rocev2",)
+    """Transports of the networks that this platform's ports may be in."""
 
 
 class Platform(Protocol):

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from rdma_fabric.hardware import Hardware
 from rdma_fabric.platforms._contract import Artifact, Change, Fault, Platform, Realized
-from rdma_fabric.state import UNMANAGED, IbPort, NodeState, Observation, Partitions, PortState
+from rdma_fabric.state import UNMANAGED, NodeState, Observation, Partitions, PortState, settled
 
 T = TypeVar("T")
 
@@ -165,19 +165,7 @@ def change(seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
         one = part.change(seen, wanted, hw)
         found = one if found is None else _join(found, one)
     assert found is not None
-    return found if found.expected is None else replace(found, expected=_settled(found.expected))
-
-
-def _settled(state: NodeState) -> NodeState:
-    """The state without what other nodes decide: the read-back right after a change cannot show it yet."""
-    if all(port.settings.ib == IbPort() for port in state.ports):
-        return state
-    given = dict.fromkeys(("link", "mtu", "pkeys", "sl_to_vl"), UNMANAGED)
-    ports = tuple(
-        replace(port, settings=replace(port.settings, ib=replace(port.settings.ib, **given)))
-        for port in state.ports
-    )
-    return replace(state, ports=ports)
+    return found if found.expected is None else replace(found, expected=settled(found.expected))
 
 
 def _join(first: Change, second: Change) -> Change:
@@ -215,6 +203,7 @@ def _join(first: Change, second: Change) -> Change:
         unlock=second.unlock + first.unlock,
         undo_kind=first.undo_kind if first.undo_kind != "none" else second.undo_kind,
         expected=second.expected or first.expected,
+        turn=max(first.turn, second.turn),
         **forward,
     )
 

@@ -55,12 +55,12 @@ def _step(step: Step, fill: Callable[[str], str]) -> dict[str, Any]:
         raise ValueError(f"a host has no command line to type {step.lines[:1]} into")
     if isinstance(step, Put):
         text = None if step.text is None else fill(step.text)
-        return {"put": {"path": fill(step.path), "text": text, "mode": step.mode, "owner": step.owner}}
-    return {
-        "call": {
-            "argv": [fill(word) for word in step.argv],
-            "status": list(step.status),
-            "timeout_s": step.timeout_s,
-            "unless": [fill(word) for word in step.unless],
-        }
+        put = {"path": fill(step.path), "text": text, "mode": step.mode, "owner": step.owner}
+        return {"put": put | ({"was": step.was} if step.was else {})}
+    call = {
+        "argv": [fill(word) for word in step.argv],
+        "status": list(step.status),
+        "timeout_s": step.timeout_s,
+        "unless": [fill(word) for word in step.unless],
     }
+    return {"call": call | ({"late": True} if step.late else {})}

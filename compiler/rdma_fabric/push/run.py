@@ -20,7 +20,7 @@ from rdma_fabric.push.journal import Journal
 from rdma_fabric.push.reach import Job, Outcome, Reach
 from rdma_fabric.push.rows import Row, Status
 from rdma_fabric.settings import deviations
-from rdma_fabric.state import NodeState, Observation, differences, owned_part
+from rdma_fabric.state import NodeState, Observation, differences, owned_part, settled
 
 
 class Progress(Protocol):
@@ -183,7 +183,7 @@ class Push:
         assert row is not None and row.change is not None
         if outcome.observation is None:
             return "the node could not be read back"
-        wanted = self.targets[name].wanted
+        wanted = settled(self.targets[name].wanted)
         blocked = {one.path for one in row.change.blocked}
         left = [one for one in differences(wanted, outcome.observation.running) if one.path not in blocked]
         found = deviations(left, wanted, outcome.observation.running)

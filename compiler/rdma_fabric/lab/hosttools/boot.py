@@ -59,6 +59,9 @@ def modules() -> None:
     """Drivers of the NICs (udev loads them), then /etc/modules-load.d."""
     nic_kinds = {port["nic"] for port in store.facts()["ports"]}
     names = [table[kind] for kind in sorted(nic_kinds) for table in (DRIVERS, RDMA_DRIVERS) if kind in table]
+    if store.facts()["ib"]:
+        # rdma-core: /etc/rdma/modules/rdma.conf and infiniband.conf
+        names += ["mlx5_ib", "ib_umad", "ib_ipoib", "rdma_ucm"]
     folder = "/etc/modules-load.d"
     for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         if file.endswith(".conf"):

@@ -13,6 +13,9 @@ TOOLS = {
     "dmesg": "services",
     "ethtool": "ethtool",
     "ibdev2netdev": "rdma",
+    "iblinkinfo": "ib",
+    "ibnetdiscover": "ib",
+    "ibstat": "ib",
     "ibv_devinfo": "rdma",
     "journalctl": "services",
     "lldpcli": "lldp",
@@ -28,15 +31,20 @@ TOOLS = {
     "netplan": "network",
     "networkctl": "network",
     "nmcli": "network",
+    "opensm": "ib",
+    "perfquery": "ib",
     "rdma": "rdma",
     "rmmod": "modules",
+    "saquery": "ib",
     "show_gids": "rdma",
+    "sminfo": "ib",
+    "smpquery": "ib",
     "systemctl": "services",
     "systemd-run": "services",
     "udevadm": "network",
 }
 """Tool -> module of this package that holds `main(name, arguments)`."""
-INTERNAL = {"fabric-boot": "boot", "fabric-init": "init", "fabric-sftp": "sftp"}
+INTERNAL = {"fabric-boot": "boot", "fabric-ib": "ib", "fabric-init": "init", "fabric-sftp": "sftp"}
 """Programs that the lab itself starts in a sandbox."""
 
 

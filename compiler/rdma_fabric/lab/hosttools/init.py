@@ -6,7 +6,7 @@ over its standard streams: says `userns` and waits while the lab maps user ids, 
 """
 
 # pathlib costs start-up time, which each call of a tool pays.
-# ruff: noqa: PTH102, PTH103, PTH106, PTH110, PTH112, PTH114, PTH115, PTH123, PTH208, PTH211
+# ruff: noqa: PTH102, PTH103, PTH106, PTH110, PTH112, PTH113, PTH114, PTH115, PTH123, PTH208, PTH211
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import socket
 import subprocess
 import sys
 
-from . import attributes, fuse, rdma, store, units
+from . import attributes, dispatch, fuse, rdma, store, units
 from .driver import DRIVERS
 
 TYPE_CHECKING = False
@@ -118,6 +118,8 @@ def _become() -> fuse.Server | None:
         _mount("sysfs", "run/sysfs", "sysfs", _NOSUID | _NODEV | _NOEXEC)
     except PermissionError:  # a machine that has /sys read-only allows no more to us
         _mount("sysfs", "run/sysfs", "sysfs", _NOSUID | _NODEV | _NOEXEC | _RDONLY)
+    if facts["ib"]:
+        _infiniband()
     _pivot()
     _links(facts)
     _sys(facts)
@@ -153,6 +155,22 @@ def _tree() -> None:
     os.symlink("pts/ptmx", "dev/ptmx")
     for name, target in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
         os.symlink(f"/proc/self/fd{target}", f"dev/{name}")
+
+
+def _infiniband() -> None:
+    """Stand-ins over the machine's own OpenSM and tools, whose real files stay reachable, and its units."""
+    real = f".{store.RUN}/real"
+    os.mkdir(real)
+    _mount("/usr/sbin", real, flags=_BIND | _REC)
+    for name, module in dispatch.TOOLS.items():
+        if module == "ib" and os.path.isfile(f"/usr/sbin/{name}"):
+            _mount(f".{store.HOME}/tools/launch", f"usr/sbin/{name}", flags=_BIND)
+    os.makedirs("run/systemd/system", exist_ok=True)
+    for name in ("opensm.service", "opensm@.service"):
+        text = store.slurp(f"/usr/lib/systemd/system/{name}") or store.slurp(f"/lib/systemd/system/{name}")
+        if text:
+            with open(f"run/systemd/system/{name}", "w") as file:
+                file.write(text)
 
 
 def _pivot() -> None:
@@ -212,7 +230,10 @@ def _sys(facts: store.Facts) -> None:
         else:
             os.symlink(f"../../devices/virtual/net/{netdev}", f"/sys/class/net/{netdev}")
     os.symlink("/sys", f"{store.RUN}/sys")
-    os.makedirs("/run/systemd/system")
+    os.makedirs("/run/systemd/system", exist_ok=True)
+    if facts["ib"]:
+        os.makedirs("/sys/class/infiniband_mad")
+        _texts("/sys/class/infiniband_mad", {"abi_version": "5"})
 
 
 def _port(port: store.PortFacts) -> None:
@@ -224,6 +245,8 @@ def _port(port: store.PortFacts) -> None:
     _texts(root, {"speed": str(port["gbps"] * 1000), "duplex": "full"})
     for name in set(os.listdir(real)) - {"speed", "duplex"}:
         os.symlink(f"../../../devices/virtual/net/{netdev}/{name}", f"{root}/{name}")
+    if port["nic"] == "ib":
+        _texts(root, {"mode": "datagram"})
     if port["nic"] not in DRIVERS:
         return
     for name in ("qos", "ecn"):
@@ -287,6 +310,9 @@ def _attributes(handle: int) -> fuse.Server | None:
 
 def _live(server: fuse.Server | None) -> None:
     """Boot, say so, then serve attributes and reap orphans until the lab closes our input."""
+    _say("built")
+    if sys.stdin.readline() != "boot\n":
+        return
     waking, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)

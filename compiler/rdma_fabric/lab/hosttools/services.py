@@ -137,12 +137,22 @@ def stop(unit: str) -> int:
         units.halt(units.Unit(unit, units.text(unit)))
     if entry.get("pid") and _alive(entry["pid"]):
         os.killpg(entry["pid"], signal.SIGTERM)
+        _wait(entry["pid"])
     if entry.get("transient"):
         with store.opened(store.UNITS) as state:
             state.pop(unit, None)
     else:
         _record(unit, active="inactive", pid=0)
     return 0
+
+
+def _wait(pid: int) -> None:
+    """Until the process is gone; after 10 s it is killed (systemd's TimeoutStopSec is 90 s)."""
+    for _ in range(500):
+        if not _alive(pid):
+            return
+        time.sleep(0.02)
+    os.killpg(pid, signal.SIGKILL)
 
 
 def _restart(unit: str) -> int:

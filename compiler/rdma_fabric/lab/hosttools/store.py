@@ -49,6 +49,8 @@ if TYPE_CHECKING:
         services: list[str]
         lldp: dict[str, Neighbor]
         ports: list[PortFacts]
+        ib: dict[str, dict[str, str]]
+        """Netdev of an InfiniBand port -> its ibdev, guid, and adapter (its name in ibsim)."""
 
     class Port(TypedDict):
         """Volatile state of one port. Lists of eight are by priority, traffic class or buffer."""

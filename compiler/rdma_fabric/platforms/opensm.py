@@ -1,0 +1,522 @@
+"""OpenSM as a service of a host: options, partitions and service levels of one InfiniBand subnet.
+
+Facts: opensm 3.3.23 run on ibsim, and its sources (osm_subnet.c for what SIGHUP takes over,
+osm_prtn_config.c for partitions). Only options that the intent has are ours; every other line of
+opensm.conf stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+from rdma_fabric.findings import Severity
+from rdma_fabric.hardware import Hardware
+from rdma_fabric.inventory.partitions import MTU_CODES, RATE_CODES, Problem, code_of_rate, read_partitions
+from rdma_fabric.platforms import _host_files as host
+from rdma_fabric.platforms import _opensm_files as texts
+from rdma_fabric.platforms._contract import (
+    Artifact,
+    Call,
+    Change,
+    Dialect,
+    Disturbance,
+    Disturbs,
+    Fault,
+    Put,
+    Realized,
+    Step,
+    Traits,
+)
+from rdma_fabric.platforms._host_files import Section
+from rdma_fabric.platforms._shared import digest
+from rdma_fabric.state import (
+    UNKNOWN,
+    UNMANAGED,
+    Absent,
+    Difference,
+    Maybe,
+    NodeState,
+    Observation,
+    Partitions,
+    SmState,
+    SystemState,
+    differences,
+)
+from rdma_fabric.templating import render, render_lines
+
+_FILES: Final = (texts.CONF, texts.PARTITIONS, texts.POLICY, texts.DEFAULTS)
+_SHOWN: Final = ("role",)
+"""Fields that follow from others and that nothing writes."""
+_SOURCE: Final = "run: opensm 3.3.23 on ibsim"
+_EXPERIENCE: Final = "experience"
+
+Action = Literal["", "hup", "restart", "stop"]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Everything that the templates of `opensm` may use."""
+
+    options: tuple[tuple[str, str], ...] = ()
+    partitions: tuple[texts.Statement, ...] = ()
+    levels: tuple[str, ...] = ()
+    guid: str = ""
+    service: str = "opensm.service"
+    unit: str = ""
+    enable: bool = False
+    action: Action = ""
+    files: tuple[str, ...] = _FILES
+    mark: str = texts.MARK
+    port: str = ""
+    """Options of the tools that name the port."""
+
+
+class OpenSm:
+    """The service part of hosts that manage a subnet."""
+
+    name = "opensm"
+    part: Literal["service"] = "service"
+    channel: Literal["files"] = "files"
+    dialect: Dialect = host.DIALECT
+    traits = Traits(
+        title="OpenSM on a Linux host",
+        evidence="real OpenSM 3.3.23 on simulated hardware (ibsim), and its sources",
+        tested="real OpenSM on ibsim",
+        cannot=(
+            "adaptive routing, congestion control, SHARP: foreign lines of opensm.conf, which stay",
+            "multicast groups other than the IPoIB broadcast group",
+            "a qos-policy.conf with match rules of its own: it is left alone and reported",
+        ),
+    )
+
+    # ------------------------------------------------------------ realize
+
+    def realize(self, wanted: NodeState, hw: Hardware) -> Realized:
+        """What OpenSM cannot do is dropped; everything else is shown as it is written."""
+        sm = wanted.system.sm
+        faults = tuple(_faults(sm))
+        if isinstance(sm.partitions, Partitions) and sm.vls is UNMANAGED:
+            rows = tuple(replace(one, sl=0) for one in sm.partitions.rows)
+            sm = replace(sm, partitions=Partitions(rows))
+        if sm == wanted.system.sm:
+            return Realized(wanted, faults)
+        return Realized(replace(wanted, system=replace(wanted.system, sm=sm)), faults)
+
+    # ------------------------------------------------------------ read
+
+    def questions(self, hw: Hardware) -> tuple[str, ...]:
+        """One shell script: files, process, and what the subnet says."""
+        return (host.question("opensm/observe.sh.j2", Context(port=_port(hw), service=_service(hw))),)
+
+    def parse(self, answers: Mapping[str, str], hw: Hardware) -> Observation:
+        """running: the subnet and the process where they can be asked, else the files; stored: the files."""
+        return _Reader(host.sections(answers.get(self.questions(hw)[0], ""))).read()
+
+    # ------------------------------------------------------------ write
+
+    def context(self, wanted: NodeState, hw: Hardware) -> Context:
+        """All settings of a realized state."""
+        sm = wanted.system.sm
+        rows = tuple((name, value) for name, value in texts.options(sm).items() if value is not None)
+        partitions = sm.partitions.rows if isinstance(sm.partitions, Partitions) else ()
+        guid = sm.guid if isinstance(sm.guid, str) and int(sm.guid, 16) else ""
+        return Context(
+            options=rows,
+            partitions=tuple(map(texts.statement, partitions)),
+            levels=sm.levels if isinstance(sm.levels, tuple) and sm.vls != 0 else (),
+            guid=guid,
+            service=_service(hw),
+            unit=_unit(hw, guid),
+        )
+
+    def artifacts(self, wanted: NodeState, hw: Hardware) -> tuple[Artifact, ...]:
+        """The files; opensm.conf with our options only."""
+        context = self.context(wanted, hw)
+        return tuple(
+            Artifact(f"opensm/{template}", path.removeprefix("/"))
+            for template, path, used in (
+                ("opensm.conf.j2", texts.CONF, context.options),
+                ("partitions.conf.j2", texts.PARTITIONS, context.partitions),
+                ("qos-policy.conf.j2", texts.POLICY, context.levels),
+                ("defaults.j2", texts.DEFAULTS, context.guid),
+            )
+            if used
+        )
+
+    def change(self, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
+        """Files first, then SIGHUP where it suffices, else a restart."""
+        return _SmChange(seen, wanted, hw, self.context(wanted, hw)).build()
+
+
+def _port(hw: Hardware) -> str:
+    device = next((port.rdma for port in hw.ports if port.nic == "ib" and port.rdma), "")
+    return f"-C {device} -P 1" if device else ""
+
+
+def _service(hw: Hardware) -> str:
+    return hw.option("sm_service", "opensm.service")
+
+
+def _unit(hw: Hardware, guid: str) -> str:
+    """Debian runs one instance per port; a site with another unit names it in the node's options."""
+    named = hw.option("sm_service")
+    return named or (f"opensm@{guid}.service" if guid else "opensm.service")
+
+
+# ---------------------------------------------------------------- realize
+
+
+def _faults(sm: SmState) -> Iterable[Fault]:
+    if isinstance(sm.partitions, Partitions):
+        for one in sm.partitions.rows:
+            if one.sl and sm.vls is UNMANAGED:
+                yield Fault(
+                    Severity.WARNING,
+                    "",
+                    "sm.partitions",
+                    f"service level {one.sl} of partition {one.name}",
+                    "0",
+                    "without classes that have a service level, QoS is off and every partition uses 0",
+                    "give classes a service level (classes.NAME.sl)",
+                )
+
+
+# ---------------------------------------------------------------- read
+
+
+@dataclass
+class _Reader:
+    parts: Mapping[str, Section]
+    notes: list[str] = field(default_factory=list)
+
+    def part(self, name: str) -> Section:
+        return self.parts.get(name, host.NOT_ASKED)
+
+    def read(self) -> Observation:
+        if not self.part("files").asked or not self.part("process").asked:
+            unknown = SmState(**dict.fromkeys(SmState.__dataclass_fields__, UNKNOWN))
+            state = NodeState(SystemState(sm=unknown))
+            note = "the answer about the subnet manager was not understood"
+            return Observation(state, state, notes=(note,), evidence=digest(state))
+        files = host.files(self.part("files"))
+        kept = self._stored(files)
+        now = self._running(kept)
+        stored = replace(kept, role=now.role, loaded=now.loaded)
+        facts = tuple(sorted(self._facts(files).items()))
+        return Observation(
+            running=NodeState(SystemState(sm=now)),
+            stored=NodeState(SystemState(sm=stored)),
+            notes=tuple(self.notes),
+            facts=facts,
+            evidence=digest((now, stored, facts)),
+        )
+
+    def _facts(self, files: Mapping[str, host.File]) -> dict[str, str]:
+        """Digest and text of files that a change merges into, and how the process was started."""
+        found: dict[str, str] = {}
+        for path, file in files.items():
+            if file.text is not None:
+                found[f"text {path}"] = file.text
+        version = self.part("version").text.strip().splitlines()
+        if version:
+            found["opensm"] = version[-1].removeprefix("OpenSM ").strip()
+        return found
+
+    # -- files
+
+    def _stored(self, files: Mapping[str, host.File]) -> SmState:
+        def text(path: str) -> str:
+            file = files.get(path)
+            return (file.text or "") if file else ""
+
+        values, notes = texts.read_values(texts.read_options(text(texts.CONF)))
+        self.notes += notes
+        values.setdefault("levels", texts.read_levels(text(texts.POLICY)))
+        if values["levels"] is UNKNOWN:
+            self.notes.append(f"{texts.POLICY} holds more than qos-ulps: it is left alone")
+        values["partitions"] = self._partitions(files.get(texts.PARTITIONS))
+        values["running"] = self.part("enabled").text.strip() == "enabled"
+        return SmState(**values)  # type: ignore[arg-type]
+
+    def _partitions(self, file: host.File | None) -> Maybe[Partitions]:
+        if file is None or not (file.text or "").strip():
+            return _NO_FILE
+        found = read_partitions(file.text or "")
+        for one in found.problems:
+            self.notes.append(f"{texts.PARTITIONS}:{one.line}: {one.message}")
+        if any(_fatal(one) for one in found.problems):
+            return _NO_FILE  # OpenSM drops the whole file
+        return found.partitions
+
+    # -- the subnet
+
+    def _running(self, kept: SmState) -> SmState:
+        words = self.part("process").text.split()
+        running = bool(words) and words[0].isdigit()
+        own = _sminfo(self.part("own").text)
+        found = replace(kept, running=running, role=UNKNOWN if running else "none", loaded=running)
+        if not running:
+            return found
+        if own:
+            priority, role = own
+            found = replace(found, priority=priority, role=role)
+        found = replace(found, loaded=self._loaded(int(words[1])))
+        if found.role == "master" and isinstance(kept.partitions, Partitions):
+            found = replace(found, partitions=self._live(kept.partitions, kept.guid))
+        master = self.part("master").text
+        if found.role == "standby" and "SMINFO_MASTER" not in master:
+            self.notes.append("the subnet has no master that answers")
+        return found
+
+    def _loaded(self, started: int) -> bool:
+        """True when no file is younger than what made OpenSM read them last: its start, or our signal."""
+        times: dict[str, float] = {}
+        for line in self.part("times").lines:
+            path, _, stamp = line.rpartition(" ")
+            try:
+                times[path] = float(stamp)
+            except ValueError:
+                continue
+        mark = times.pop(texts.MARK, 0.0)
+        times.pop(texts.DEFAULTS, None)
+        read = max(started + 1.0, mark if mark >= started else 0.0)
+        return all(stamp <= read for stamp in times.values())
+
+    def _live(self, kept: Partitions, guid: Maybe[str]) -> Partitions:
+        """The partitions of the file with MTU, rate and service level of the groups that exist.
+
+        A group is shown to members of its partition only; others stay as the file has them.
+        """
+        words = {"ALL", "ALL_CAS", "SELF", guid}
+        section = self.part("groups")
+        if not section.ok:
+            self.notes.append("the groups of the subnet could not be read")
+            return kept
+        live = texts.groups(section.text)
+        rows = []
+        for one in kept.rows:
+            group = live.get(one.pkey)
+            if not one.ipoib or not words & {member.partition("=")[0] for member in one.members}:
+                rows.append(one)
+            elif group is None:
+                rows.append(replace(one, ipoib=False))
+            else:
+                mtu, rate, sl = group
+                known = RATE_CODES.get(rate, str(rate))
+                shown = one.rate if isinstance(one.rate, Absent) or code_of_rate(one.rate) == rate else known
+                rows.append(replace(one, mtu=MTU_CODES.get(mtu, 0), rate=shown, sl=sl))
+        return Partitions(tuple(rows))
+
+
+_NO_FILE: Final = Partitions()
+"""No usable file: every port is a full member of the default partition."""
+
+
+def _fatal(one: Problem) -> bool:
+    """Problems at which OpenSM itself drops the file (osm_prtn_config.c: PARSE ERROR)."""
+    return any(word in one.message for word in ("no partition definition", "bad PortGUID", "P_Key"))
+
+
+def _sminfo(text: str) -> tuple[int, str] | None:
+    """(priority, role) of the subnet manager that answered; None for no answer."""
+    words = text.split()
+    if "priority" not in words or "state" not in words:
+        return None
+    priority = int(words[words.index("priority") + 1])
+    state = words[-1].removeprefix("SMINFO_").lower()
+    return priority, {"notact": "not active"}.get(state, state)
+
+
+# ---------------------------------------------------------------- change
+
+
+@dataclass
+class _SmChange:
+    """Which files, and what makes OpenSM take them."""
+
+    seen: Observation
+    wanted: NodeState
+    hw: Hardware
+    context: Context
+
+    def build(self) -> Change:
+        sm = self.wanted.system.sm
+        live = self._differences(self.seen.running.system.sm)
+        kept = self._differences(self.seen.stored.system.sm) if self.seen.stored else ()
+        blocked = tuple(item for item in live if item.unknown)
+        stuck = {item.path for item in blocked}
+        live = tuple(item for item in live if item.path not in stuck)
+        kept = tuple(item for item in kept if item.path not in stuck)
+        found = host.merged(live, kept)
+        foreign = dict(self.hw.options).get("sm_owner", "opensm") != "opensm"
+        if foreign:
+            # Somebody else's subnet manager: the difference is told, nothing is written.
+            return Change(blocked=(*blocked, *found))
+        if not found:
+            return Change(blocked=blocked)
+        fields = {item.path.rpartition(".")[2] for item in found}
+        puts = tuple(self._puts(stuck))
+        action = self._action(fields, puts)
+        enable = "running" in {item.path.rpartition(".")[2] for item in kept} and sm.running is True
+        return self._change(found, blocked, puts, replace(self.context, action=action, enable=enable))
+
+    def _differences(self, seen: SmState) -> tuple[Difference, ...]:
+        owned = replace(self.wanted.system.sm, **dict.fromkeys(_SHOWN, UNMANAGED))
+        return host.wishes(differences(owned, seen, "system.sm"))
+
+    # -- files
+
+    def _text(self, path: str) -> str:
+        return dict(self.seen.facts).get(f"text {path}", "")
+
+    def _puts(self, stuck: Iterable[str]) -> Iterable[Put]:
+        """Files whose text is not as it is to be; each only over the very text that was read."""
+        options = texts.options(self.wanted.system.sm)
+        names = [name for name, value in options.items() if value is not None]
+        lines = dict(zip(names, render_lines("opensm/opensm.conf.j2", self.context), strict=True))
+        blocked = {path.rpartition(".")[2] for path in stuck}
+        rows: list[tuple[str, str | None]] = [
+            (texts.CONF, texts.merged(self._text(texts.CONF), options, lines))
+        ]
+        if self.context.partitions:
+            rows.append((texts.PARTITIONS, render("opensm/partitions.conf.j2", self.context)))
+        elif isinstance(self.wanted.system.sm.partitions, Partitions):
+            rows.append((texts.PARTITIONS, None))
+        if "levels" not in blocked and self.context.levels:
+            rows.append((texts.POLICY, render("opensm/qos-policy.conf.j2", self.context)))
+        if isinstance(self.wanted.system.sm.guid, str):
+            line = render("opensm/defaults.j2", self.context).splitlines()[-1]
+            rows.append((texts.DEFAULTS, texts.merged_ports(self._text(texts.DEFAULTS), line)))
+        for path, text in rows:
+            have = self._text(path)
+            if (text or "").strip() != have.strip():
+                was = hashlib.sha256(have.strip().encode()).hexdigest()
+                yield Put(path, text or None, was=was)
+
+    def _action(self, fields: set[str], puts: tuple[Put, ...]) -> Action:
+        now, want = self.seen.running.system.sm, self.wanted.system.sm.running
+        if want is False:
+            return "stop" if now.running is True else ""
+        if now.running is not True:
+            return "restart" if want is True else ""
+        changed = {step.path for step in puts}
+        if (texts.DEFAULTS in changed and "guid" in fields) or self._restarts(changed) or self._resizes(now):
+            return "restart"
+        return "hup" if changed - {texts.DEFAULTS} or "loaded" in fields else ""
+
+    def _restarts(self, changed: set[str]) -> bool:
+        """True when an option changes that a signal does not bring in."""
+        before = texts.read_options(self._text(texts.CONF))
+        wanted = texts.options(self.wanted.system.sm)
+        names = [name for name in texts.RESTART if name in wanted and wanted[name] != before.get(name)]
+        return texts.CONF in changed and any(not _is_default(name, wanted[name], before) for name in names)
+
+    def _resizes(self, now: SmState) -> bool:
+        """True when a group that exists is to have another MTU, rate or level: it is never resized."""
+        want, have = self.wanted.system.sm.partitions, now.partitions
+        if not isinstance(want, Partitions) or not isinstance(have, Partitions):
+            return False
+        old = {one.pkey: one for one in have.rows if one.ipoib}
+        return any(
+            (one.mtu, one.rate, one.sl) != (old[one.pkey].mtu, old[one.pkey].rate, old[one.pkey].sl)
+            for one in want.rows
+            if one.ipoib and one.pkey in old
+        )
+
+    # -- steps
+
+    def _change(
+        self,
+        found: tuple[Difference, ...],
+        blocked: tuple[Difference, ...],
+        puts: tuple[Put, ...],
+        context: Context,
+    ) -> Change:
+        lines = render_lines("opensm/commands.j2", context)
+        calls: list[Step] = [host.call(line) for line in lines]
+        if context.action in ("hup", "restart"):
+            calls.append(Call(("touch", texts.MARK)))
+        disturbs = tuple(self._disturbs(found, context.action))
+        now = self.seen.running.system.sm
+        order = 1 if now.role == "master" else 0
+        return Change(
+            differences=found,
+            blocked=blocked,
+            lines=(*(row for step in puts for row in _shown(step, self._text(step.path))), *lines),
+            commit=(*puts, *calls),
+            undo=self._undo(context),
+            undo_kind="dead-man",
+            disturbs=disturbs,
+            undo_disturbs=disturbs,
+            expected=self.wanted,
+            turn=("subnet manager", order),
+        )
+
+    def _undo(self, context: Context) -> tuple[Step, ...]:
+        """The same signal once the files are back; a manager that did not run is stopped again."""
+        if self.seen.running.system.sm.running is not True:
+            back = replace(context, action="stop", enable=False)
+        else:
+            back = replace(
+                context, action="restart" if context.action == "stop" else context.action, enable=False
+            )
+        calls = [replace(host.call(line), late=True) for line in render_lines("opensm/commands.j2", back)]
+        if back.action in ("hup", "restart"):
+            calls.append(Call(("touch", texts.MARK), late=True))
+        return tuple(calls)
+
+    def _disturbs(self, found: tuple[Difference, ...], action: Action) -> Iterable[Disturbance]:
+        now = self.seen.running.system.sm
+        fields = {item.path.rpartition(".")[2] for item in found}
+        if action == "stop":
+            yield Disturbance(Disturbs.LOSS, (), "the subnet manager stops", _EXPERIENCE)
+        elif action == "restart" and now.running is True:
+            what = "the subnet manager restarts: hosts join their groups again, new paths wait meanwhile"
+            yield Disturbance(Disturbs.LOSS, (), what, _SOURCE)
+        elif action == "hup" and fields & {"vls", "sl_to_vl", "high", "low", "high_limit"}:
+            what = "lanes and arbitration of every link are programmed anew"
+            yield Disturbance(Disturbs.LOSS, (), what, _EXPERIENCE)
+        elif action == "hup" and self._shrinks(now):
+            yield Disturbance(Disturbs.LOSS, (), "members leave a partition", _SOURCE)
+
+    def _shrinks(self, now: SmState) -> bool:
+        want, have = self.wanted.system.sm.partitions, now.partitions
+        if not isinstance(want, Partitions) or not isinstance(have, Partitions):
+            return False
+        left = {(one.pkey, member) for one in have.rows for member in one.members}
+        return bool(left - {(one.pkey, member) for one in want.rows for member in one.members})
+
+
+def _is_default(name: str, wanted: str | None, before: Mapping[str, str]) -> bool:
+    """True when the running OpenSM has the wanted value without being told."""
+    if name in before:
+        return False
+    return (name, wanted) in _DEFAULTS or wanted is None
+
+
+_DEFAULTS: Final = frozenset(
+    {
+        ("lmc", "0"),
+        ("partition_config_file", texts.PARTITIONS),
+        ("qos_policy_file", texts.POLICY),
+    }
+)
+"""`opensm -c` of Debian's 3.3.23."""
+
+
+def _shown(step: Put, before: str) -> Iterable[str]:
+    """The lines that come and go, for people."""
+    if step.text is None:
+        yield f"rm {step.path}"
+        return
+    old, new = before.splitlines(), step.text.splitlines()
+    yield from (f"{step.path}: - {row.strip()}" for row in old if row.strip() and row not in new)
+    yield from (
+        f"{step.path}: {row.strip()}" for row in new if row.strip() and row[:1] != "#" and row not in old
+    )
+
+
+PLATFORM = OpenSm()
