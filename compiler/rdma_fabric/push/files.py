@@ -62,10 +62,13 @@ class FilePusher:
     ) -> dict[str, Outcome]:
         """Every node's outcome; the change is live and its dead-man armed where `ok`."""
         # Ansible works in a folder of its own, so every path that it gets is absolute.
-        with tempfile.TemporaryDirectory(prefix="ansible-", dir=self.state.absolute()) as temporary:
+        with (
+            tempfile.TemporaryDirectory(prefix="ansible-", dir=self.state.absolute()) as temporary,
+            tempfile.TemporaryDirectory(prefix="fabric-", dir=_short()) as sockets,
+        ):
             folder = Path(temporary)
             self._write(folder, jobs, run, timer_s)
-            said = self._ansible(folder, min(FORKS, len(jobs)), check)
+            said = self._ansible(folder, sockets, min(FORKS, len(jobs)), check)
             events = list(_events(folder / "artifacts" / run / "job_events"))
         found = _results(events)
         return {name: self._outcome(found.get(name), said) for name in jobs}
@@ -107,7 +110,7 @@ class FilePusher:
 
     # -- the run
 
-    def _ansible(self, folder: Path, forks: int, check: bool) -> str:
+    def _ansible(self, folder: Path, sockets: str, forks: int, check: bool) -> str:
         """Runs it; returns the last words of its output for hosts that no event tells of."""
         (folder / "ansible.cfg").touch(mode=0o600)  # or Ansible would look for the operator's
         source = playbooks() / PLAYBOOK
@@ -128,7 +131,12 @@ class FilePusher:
         words += ["--cmdline", f"--forks {forks}{' --check' if check else ''}"]
         try:
             done = subprocess.run(
-                words, env=_environment(folder), capture_output=True, text=True, timeout=RUN_S, check=False
+                words,
+                env=_environment(folder, sockets),
+                capture_output=True,
+                text=True,
+                timeout=RUN_S,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             return f"Ansible did not end within {RUN_S:.0f} s"
@@ -165,7 +173,12 @@ def _ident(folder: Path) -> str:
     return str(next(iter(data["all"]["hosts"].values()))["fabric_run"])
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def _short() -> str | None:
+    """Where sockets go: OpenSSH's control path must fit in 108 bytes (unix(7)) with its 17 more."""
+    return "/tmp" if os.access("/tmp", os.W_OK | os.X_OK) else None
+
+
+def _environment(folder: Path, sockets: str) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     # The commands of this very environment first, also when it was never activated.
     kept["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)])
@@ -178,7 +191,9 @@ def _environment(folder: Path) -> dict[str, str]:
         "ANSIBLE_PIPELINING": "True",
         "ANSIBLE_RETRY_FILES_ENABLED": "False",
         "ANSIBLE_PYTHON_INTERPRETER": "auto_silent",
-        "ANSIBLE_SSH_CONTROL_PATH_DIR": str(folder / "cp"),
+        "ANSIBLE_SSH_CONTROL_PATH_DIR": sockets,
+        # Connections are shared by the tasks and go soon after the last one.
+        "ANSIBLE_SSH_ARGS": "-C -o ControlMaster=auto -o ControlPersist=10s",
     }
 
 
