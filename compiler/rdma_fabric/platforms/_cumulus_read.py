@@ -89,8 +89,7 @@ def parse_answers(answers: Mapping[str, str], hw: Hardware) -> Observation:
 
 def _port(switch: Switch, port: PortHardware, live: Live | None) -> PortState:
     shown = branch(live.ports, port.name) if live else {}
-    known = port.name in live.ports if live and live.ports else port.name in switch.ports
-    if live and not known and port.name not in switch.ports:
+    if live and live.ports and port.name not in live.ports and port.name not in switch.ports:
         return PortState(port.name, port.kind, unknown_settings(), speed_gbps=UNKNOWN)
     speed = _speed(branch(shown, "link").get("speed"))
     settings = PortSettings(mtu=_mtu(branch(switch.ports, port.name), shown), qos=_qos(switch, port))

@@ -157,8 +157,10 @@ def _qos(wish: _Wish, wanted: QosState) -> QosState:
         classes=tuple(_class(wish, priority, state) for priority, state in enumerate(wanted.classes)),
     )
     qos = _directions(wish, qos)
-    for priority in used_priorities(qos):
-        if qos.classes[priority].queue is UNMANAGED:
+    used = used_priorities(qos)
+    for priority, state in enumerate(qos.classes):
+        # Marking that is off must not follow from sharing another priority's traffic class either.
+        if state.queue is UNMANAGED and (priority in used or state.ecn is None):
             qos = with_class(qos, priority, queue=priority)
     qos = _one_queue(wish, qos)
     qos = replace(_watchdog(wish, qos), cable_m=_cable(wish, qos))
@@ -320,16 +322,26 @@ def _pause(wish: _Wish, qos: QosState) -> None:
         wish.fault(ERROR, "qos.global_pause", "on", "", reason, "turn 802.3x pause off on lossless ports")
 
 
+def _weights(qos: QosState) -> dict[int, int]:
+    """Traffic class -> weight of its managed share, 0 for strict."""
+    return {
+        state.queue: state.share.weight
+        for state in qos.classes
+        if isinstance(state.share, Share) and not isinstance(state.queue, Absent)
+    }
+
+
 def _shares(wish: _Wish, qos: QosState) -> QosState:
     """bw-percent of a port adds up to 100 at most; larger weights are scaled down."""
-    weights: dict[int, int] = {}
-    for state in qos.classes:
-        if isinstance(state.share, Share) and not isinstance(state.queue, Absent):
-            weights[state.queue] = state.share.weight
+    weights = _weights(qos)
     total = sum(weights.values())
-    if total <= 100:
-        _unserved(wish, qos, weights)
-        return qos
+    if total > 100:
+        qos = _scaled(wish, qos, weights, total)
+    _unserved(wish, qos)
+    return qos
+
+
+def _scaled(wish: _Wish, qos: QosState, weights: dict[int, int], total: int) -> QosState:
     scaled = {queue: max(weight * 100 // total, 1) if weight else 0 for queue, weight in weights.items()}
     while sum(scaled.values()) > 100:
         scaled[max(scaled, key=lambda queue: scaled[queue])] -= 1
@@ -346,8 +358,9 @@ def _shares(wish: _Wish, qos: QosState) -> QosState:
     return qos
 
 
-def _unserved(wish: _Wish, qos: QosState, weights: dict[int, int]) -> None:
+def _unserved(wish: _Wish, qos: QosState) -> None:
     """A class in use without a share is strict where nothing is left of 100 %; 6 and 7 always may be."""
+    weights = _weights(qos)
     if not weights or 100 - sum(weights.values()) >= len(PRIORITIES) - len(weights):
         return
     for priority in used_priorities(qos):
@@ -429,7 +442,7 @@ def intervals(detect_ms: int, poll_ms: Maybe[int]) -> tuple[int, int]:
     if not isinstance(poll_ms, Absent):
         return poll_ms, _times(detect_ms, poll_ms)
     shortest = min(max(POLL_MS, -(-detect_ms // _TIMES[1])), _POLL[1])
-    steps = range(shortest, min(2 * shortest, _POLL[1]) + 1)
+    steps = range(shortest, min(max(detect_ms, shortest), _POLL[1]) + 1)
     step = min(steps, key=lambda step: (abs(step * _times(detect_ms, step) - detect_ms), step))
     return step, _times(detect_ms, step)
 

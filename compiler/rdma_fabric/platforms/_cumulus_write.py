@@ -305,13 +305,15 @@ def _queues(plan: Plan) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
 def _pools(plan: Plan) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...], tuple[str, ...]]:
     """(pools to set, pools to reset, doubtful lines).
 
-    PFC needs a lossless pool; one that is there stays as it is. With the last PFC port goes a pool that
-    has exactly our numbers.
+    PFC and link pause need a lossless pool; one that is there stays as it is. With the last such port
+    goes a pool that has exactly our numbers.
     """
     before = plan.before
-    touched = plan.touched(PFC)
+    touched = plan.touched(PFC) + plan.touched(LINK_PAUSE)
     after = {name: pfc_content(qos) for name, qos in plan.after.items()}
-    paused = any(content not in (None, NO_PFC) for content in after.values())
+    paused = any(content not in (None, NO_PFC) for content in after.values()) or any(
+        qos.global_pause is True for qos in plan.after.values()
+    )
     lossless = before.mode in LOSSLESS_MODES or any("lossless" in name for name in before.pools)
     if paused and touched and not lossless:
         others = sum(percent for name, percent in before.pools.items() if name != _LOSSY)
@@ -337,7 +339,6 @@ def _foreign_pause(plan: Plan) -> bool:
         before.paused_by_all
         or bool(before.defaults.pfc.priorities)
         or any(port not in plan.after for port in users)
-        or any(qos.global_pause is True for qos in plan.after.values())
     )
 
 
@@ -382,12 +383,12 @@ def _watchdog(plan: Plan) -> tuple[str, str]:
         after, wanted = plan.after[port], plan.wanted[port]
         paused = [p for p, state in enumerate(after.classes) if state.pfc_tx is True or state.pfc_rx is True]
         now = any(state.watchdog is True for state in plan.before.ports[port].qos.classes)
-        idle = port in plan.before.watched
-        want = any(after.classes[priority].watchdog is True for priority in paused)
-        refused = any(wanted.classes[priority].watchdog is False for priority in paused)
-        if want and not (now or idle):
+        there = now or port in plan.before.watched
+        asked = {wanted.classes[priority].watchdog for priority in paused}
+        want = True in asked or (False not in asked and now and bool(paused))
+        if want and not there:
             on.append(port)
-        elif (now and not want) or (idle and refused and not want):
+        elif there and not want and (now or False in asked):
             off.append(port)
     return gather(on), gather(off)
 
