@@ -232,7 +232,8 @@ class TestSmallCommands:
         assert ran.code == 2
         assert "did you mean mtu-below-rdma?" in ran.err
         assert json.loads(fabric("explain", "--format", "json").out)["rules"]
-        assert json.loads(fabric("explain", "FAB021", "--format", "json").out)["code"] == "FAB021"
+        for word, code in (("FAB021", "FAB021"), ("fab005", "FAB005"), ("unknown-key", "FAB006")):
+            assert json.loads(fabric("explain", word, "--format", "json").out)["code"] == code
 
     def test_schema_fits_the_examples(self, fabric: Fabric) -> None:
         for what, file in (
@@ -323,3 +324,17 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     monkeypatch.chdir(found.folder)
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     return found
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["nonsense"], ["check", "--help"]])
+def test_help_is_quick(words: list[str]) -> None:
+    """Nothing is loaded that only a running command needs."""
+    program = (
+        "import sys; from rdma_fabric.cli import main; main(sys.argv[1:]); "
+        "heavy = {'pydantic', 'yaml', 'jinja2', 'netmiko', 'nornir', 'ansible_runner', 'asyncssh'}; "
+        "sys.exit(', '.join(sorted(heavy & sys.modules.keys())) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

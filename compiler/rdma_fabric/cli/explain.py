@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rdma_fabric.cli import common
 
 if TYPE_CHECKING:
-    from rdma_fabric.views.output import Output
+    from rdma_fabric.checker.registry import Documented
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,59 +22,62 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """0 shown, 2 no such rule."""
-    import json
-
-    from rdma_fabric.checker import registry
-    from rdma_fabric.findings import did_you_mean
-
     out = common.output(options)
     if not options.rule:
-        rows = [
-            {
-                "code": one.rule.code,
-                "name": one.rule.name,
-                "severity": str(one.rule.severity),
-                "family": one.rule.family,
-            }
-            | {"title": one.doc.strip().splitlines()[0]}
-            for one in registry.documented()
-        ]
-        if options.format == "json":
-            out.data(json.dumps({"version": 1, "rules": rows}, indent=1))
-        else:
-            out.data(
-                "\n".join(f"{r['code']}  {r['severity']:<7}  {r['name']:<28} {r['title']}" for r in rows)
-            )
+        out.data(_list(options))
         return 0
+    from rdma_fabric.checker import registry
+    from rdma_fabric.findings import INPUT_CODES, did_you_mean
+
     found = registry.find(options.rule)
-    if found is None and _input(options.rule, out):
-        return 0
-    if found is None:
+    name = next((n for n, code in INPUT_CODES.items() if options.rule in (n, code, code.lower())), "")
+    if found is None and not name:
         words = [word for one in registry.rules() for word in (one.code, one.name)]
-        near = did_you_mean(options.rule, words)
+        near = did_you_mean(options.rule, (*words, *INPUT_CODES, *INPUT_CODES.values()))
         out.complain(f"fabric: no rule {options.rule!r}{f', did you mean {near}?' if near else ''}")
         return 2
-    rule = found.rule
-    if options.format == "json":
-        data = {
-            "version": 1,
-            "code": rule.code,
-            "name": rule.name,
-            "severity": str(rule.severity),
-            "doc": found.doc,
-        }
-        out.data(json.dumps(data, indent=1))
-    else:
-        out.data(f"{rule.code} {rule.name} ({rule.severity}, family {rule.family}, since {rule.since})\n")
-        out.data(found.doc.strip())
+    out.data(_rule(found, options) if found else _input(name, options))
     return 0
 
 
-def _input(word: str, out: Output) -> bool:
-    """Explains a finding about an input file; False when the word is none of them."""
+def _list(options: argparse.Namespace) -> str:
+    import json
+
+    from rdma_fabric.checker import registry
+
+    rows = [
+        {
+            "code": one.rule.code,
+            "name": one.rule.name,
+            "severity": str(one.rule.severity),
+            "family": one.rule.family,
+            "title": one.doc.strip().splitlines()[0],
+        }
+        for one in registry.documented()
+    ]
+    if options.format == "json":
+        return json.dumps({"version": 1, "rules": rows}, indent=1)
+    return "\n".join(f"{r['code']}  {r['severity']:<7}  {r['name']:<28} {r['title']}" for r in rows)
+
+
+def _rule(found: Documented, options: argparse.Namespace) -> str:
+    rule = found.rule
+    head = f"{rule.code} {rule.name} ({rule.severity}, family {rule.family}, since {rule.since})"
+    return _text(options, head, rule.code, rule.name, str(rule.severity), found.doc)
+
+
+def _input(name: str, options: argparse.Namespace) -> str:
+    """A finding about an input file, which is no rule's."""
     from rdma_fabric.findings import INPUT_CODES, INPUT_DOCS
 
-    name = next((name for name, code in INPUT_CODES.items() if word in (name, code, code.lower())), "")
-    if name:
-        out.data(f"{INPUT_CODES[name]} {name} (error, family input)\n\n{INPUT_DOCS[name]}")
-    return bool(name)
+    code = INPUT_CODES[name]
+    return _text(options, f"{code} {name} (error, family input)", code, name, "error", INPUT_DOCS[name])
+
+
+def _text(options: argparse.Namespace, head: str, code: str, name: str, severity: str, doc: str) -> str:
+    import json
+
+    if options.format == "json":
+        data = {"version": 1, "code": code, "name": name, "severity": severity, "doc": doc}
+        return json.dumps(data, indent=1)
+    return f"{head}\n\n{doc.strip()}"

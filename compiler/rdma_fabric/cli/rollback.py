@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rdma_fabric.plan.changes import Target
     from rdma_fabric.push.journal import RunRecord
     from rdma_fabric.resolve import Resolved
+    from rdma_fabric.views.output import Output
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,17 +60,8 @@ def _rollback(options: argparse.Namespace, wanted: str, run: str, state: Path) -
     from rdma_fabric.views.plan_text import plan_text, rows_text
 
     out = common.output(options)
-    record = find_run(state, wanted)
+    record = _found(options, wanted, state, out)
     if record is None:
-        out.complain(
-            f"fabric: no run {wanted!r} here; `fabric runs` lists them"
-            if wanted
-            else "fabric: no run wrote here"
-        )
-        return 2
-    if record.lab != options.lab:
-        where = "on the lab" if record.lab else "not on the lab"
-        out.complain(f"fabric: run {record.run} was {where}: give the same --lab")
         return 2
     resolved = common.load(common.directory(options))
     if not options.dry_run:
@@ -100,6 +92,21 @@ def _rollback(options: argparse.Namespace, wanted: str, run: str, state: Path) -
         rows = pushing.push(options, work, plan, targets, run, state, kind="rollback", undoes=record.run)
     out.data(rows_text(rows, out) if text else rows_json(run, rows))
     return 0 if all(row.good for row in rows) else 1
+
+
+def _found(options: argparse.Namespace, wanted: str, state: Path, out: Output) -> RunRecord | None:
+    """The run to undo; None (and why) when there is none, or it ran elsewhere."""
+    from rdma_fabric.push.runs import find_run
+
+    record = find_run(state, wanted)
+    if record is None:
+        known = f"no run {wanted!r} here; `fabric runs` lists them" if wanted else "no run wrote here"
+        out.complain(f"fabric: {known}")
+    elif record.lab != options.lab:
+        where = "on the lab" if record.lab else "not on the lab"
+        out.complain(f"fabric: run {record.run} was {where}: give the same --lab")
+        return None
+    return record
 
 
 def _targets(record: RunRecord, resolved: Resolved, names: tuple[str, ...]) -> Mapping[str, Target]:

@@ -33,7 +33,7 @@ class Scope:
 
 @dataclass
 class _Scoper:
-    """Equal nodes with one record share one target; all keys are identities of objects that the caller holds."""
+    """Equal nodes with one record share one target. Keys are identities of objects that the caller holds."""
 
     targets: dict[Any, Target] = field(default_factory=dict)
     behind: dict[Any, tuple[Left, ...]] = field(default_factory=dict)

@@ -23,42 +23,36 @@ def recover_runs(
     """
     trouble: list[str] = []
     for record in reversed(died):
-        jobs = {
-            name: _job(name, resolved)
-            for name, node in record.nodes.items()
-            if node.open and name in resolved.plans
-        }
-        gone = [name for name, node in record.nodes.items() if node.open and name not in resolved.plans]
+        opened = [name for name, node in record.nodes.items() if node.open]
+        jobs = {name: _job(name, resolved) for name in opened if name in resolved.plans}
         found = reach.recover(jobs, record.run) if jobs else {}
         failed = {name: one.text for name, one in found.items() if not one.ok}
-        journal = open_journal(state, record.run)
-        try:
-            journal.append(
-                [
-                    {
-                        "event": "node",
-                        "node": name,
-                        "phase": "done",
-                        "status": "rolled-back",
-                        "left": False,
-                        "detail": f"the run {'ended' if record.ended else 'died'} here; run {by} brought "
-                        "the node back to before it, unless the change was confirmed already",
-                    }
-                    for name in found
-                    if name not in failed
-                ]
-            )
-            if not failed:
-                journal.append([{"event": "recovered", "at": now(), "by": by}])
-        finally:
-            journal.close()
+        _write(record, [name for name in found if name not in failed], not failed, state, by)
         trouble += [
             f"{name}: run {record.run} could not be recovered there: {why}" for name, why in failed.items()
         ]
         trouble += [
-            f"{name}: run {record.run} left it open, and it is not in the inventory any more" for name in gone
+            f"{name}: run {record.run} left it open, and it is not in the inventory any more"
+            for name in opened
+            if name not in jobs
         ]
     return tuple(trouble)
+
+
+def _write(record: RunRecord, names: Sequence[str], whole: bool, state: Path, by: str) -> None:
+    """Into the journal of the run that died: which nodes are recovered, and whether the run is as a whole."""
+    detail = (
+        f"the run {'ended' if record.ended else 'died'} here; run {by} brought the node back to before it, "
+        "unless the change was confirmed already"
+    )
+    done = {"event": "node", "phase": "done", "status": "rolled-back", "left": False, "detail": detail}
+    journal = open_journal(state, record.run)
+    try:
+        journal.append([{**done, "node": name} for name in names])
+        if whole:
+            journal.append([{"event": "recovered", "at": now(), "by": by}])
+    finally:
+        journal.close()
 
 
 def _job(name: str, resolved: Resolved) -> Job:
