@@ -5,7 +5,7 @@ A case file holds `pass` and `fail` lists. Each case may have
   edit:     {file: {text: new text}}   exact replacements in a file of the base
   append:   {file: text}               text after the end of a file
   observed: {node: {running: {PORT: settings}, system: {...}, stored: {PORT: settings}, speed: {PORT: Gbit/s},
-            notes: [...]}}             settings as in `observe -o`; a DSCP map may be written {26: 0}
+            notes: [...], neighbours: [[PORT, NODE, PORT]]}}   settings as in `observe -o`; a DSCP map may be written {26: 0}
   today:    the date on which waivers are judged
 `expect` (fail) lists every finding beyond those of the sound fabric (but for what platforms say about
 values that they round or drop, where the case is not about that); fields that are left out are not compared.
@@ -87,13 +87,12 @@ def report(data: Mapping[str, Any], folder: Path) -> Report:
 
 def observation(data: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON of one node from a case's shorthand."""
-    assert set(data) <= {"running", "system", "stored", "speed", "notes"}, data
+    assert set(data) <= {"running", "system", "stored", "speed", "notes", "neighbours"}, data
     speeds = data.get("speed", {})
     found: dict[str, Any] = {"running": _layer(data.get("running", {}), speeds, data.get("system"))}
     if "stored" in data:
         found["stored"] = _layer(data["stored"], {}, None)
-    if "notes" in data:
-        found["notes"] = data["notes"]
+    found |= {name: data[name] for name in ("notes", "neighbours") if name in data}
     return found
 
 

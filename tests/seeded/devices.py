@@ -243,7 +243,7 @@ TYPED: Mapping[str, tuple[Typed, ...]] = {
 
 @cache
 def _recorded() -> dict[str, str]:
-    found: dict[str, str] = yaml.safe_load(Path(__file__).with_name("host.yaml").read_text("utf-8"))
+    found: dict[str, str] = yaml.safe_load(Path(__file__).with_name("host.answers").read_text("utf-8"))
     return found
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rdma_fabric import platforms
+from rdma_fabric.checker.graphs import Graph, graphs
 from rdma_fabric.checker.scopes import NodeView, PortView
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.inventory.types import Inventory, Link
@@ -26,6 +27,7 @@ class Judged:
     views: Mapping[str, NodeView]
     ports: Mapping[str, Mapping[str, PortView]]
     observations: Mapping[str, Observation]
+    _graphs: dict[str, Graph] = field(default_factory=dict)
 
     @property
     def inventory(self) -> Inventory:
@@ -35,6 +37,12 @@ class Judged:
     def links(self) -> tuple[Link, ...]:
         """All cables."""
         return self.resolved.inventory.links
+
+    def graphs(self) -> Mapping[str, Graph]:
+        """Network -> its cables; computed once."""
+        if not self._graphs:
+            self._graphs.update(graphs(self))
+        return self._graphs
 
 
 def need_mtu(port: PortHardware, rdma_mtu: int) -> int:

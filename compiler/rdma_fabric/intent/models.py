@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, WithJsonSchema, model_validator
 
 from rdma_fabric.findings import BadValue, shown
-from rdma_fabric.intent.quantities import Duration, Percent, Size, Speed, Threshold
+from rdma_fabric.intent.quantities import Duration, Percent, Ratio, Size, Speed, Threshold
 from rdma_fabric.state import MTU_MAX
 
 if TYPE_CHECKING:
@@ -502,6 +502,15 @@ SM_OURS: Final = ("opensm",)
 """Owners whose subnet manager we write; all others are read and compared."""
 
 
+class Topology(Model):
+    """What the cable plan must be; nothing of it reaches a device."""
+
+    oversubscription: Ratio | None = None
+    """Bandwidth of a switch towards hosts to bandwidth towards higher tiers, at most."""
+    dual_homed: Flag = False
+    """True: every host's cables of a network end on two switches or more."""
+
+
 class Wishes(Model):
     """All that may be set for the fabric, a network, or by an override, group, node or port."""
 
@@ -514,6 +523,7 @@ class Wishes(Model):
     dcqcn: Annotated[Dcqcn, BeforeValidator(_dcqcn), _Or({"type": "boolean"})] | None = None
     hosts: Hosts = Hosts()
     subnet_manager: SubnetManager | None = None
+    topology: Topology | None = None
 
 
 WISH_KEYS: Final = tuple(Wishes.model_fields)

@@ -260,6 +260,36 @@ AnyPercent = Annotated[Percent, _UpTo(10_000)]
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class Ratio(_Quantity):
+    """Bandwidth below to bandwidth above, "3:1"; each number at most 1000."""
+
+    below: float
+    above: float
+
+    _PATTERN = r"^[0-9]+(\.[0-9]+)?:[0-9]+(\.[0-9]+)?$"
+    _EXAMPLES = ("1:1", "3:1")
+    _ZERO = False
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """The ratio that `value` spells; BadValue says what to write instead."""
+        if not isinstance(value, str) or not re.fullmatch(cls._PATTERN, value):
+            raise BadValue(f"{shown(str(value))} is not a ratio", 'write it in quotes, for example "3:1"')
+        below, above = (float(part) for part in value.split(":"))
+        if not (0 < below <= 1000 and 0 < above <= 1000):
+            raise BadValue(f"{value} has a number outside of 1 to 1000", 'write for example "3:1"')
+        return cls(below, above)
+
+    @property
+    def value(self) -> float:
+        """Below divided by above."""
+        return self.below / self.above
+
+    def __str__(self) -> str:
+        return f"{self.below:g}:{self.above:g}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class Speed(_Quantity):
     """The speed of a port or link in Gb/s: 10G, 25G, 40G, 50G, 100G, 200G, 400G, 800G, 1600G."""
 

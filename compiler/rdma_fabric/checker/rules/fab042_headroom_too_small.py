@@ -22,20 +22,11 @@ When to waive it
 """
 
 from collections.abc import Iterator
-from typing import Final
 
+from rdma_fabric.checker.rules._buffers import least_headroom, usual_headroom
 from rdma_fabric.checker.scopes import Hit, PortRule, PortView
 from rdma_fabric.findings import Severity
 from rdma_fabric.state import Amount
-
-LARGEST_FRAME: Final = 9216
-"""Bytes: the largest frame of any class may just have been started when the pause is decided."""
-LOSSLESS_FRAME: Final = 4192
-"""Bytes: the largest RDMA frame that the peer may just have started."""
-DELAY_S_PER_M: Final = 5e-9
-"""Propagation in a cable."""
-QUANTA: Final = {10: 67, 25: 80, 40: 118, 50: 147, 100: 394, 200: 453, 400: 905, 800: 905}
-"""Quanta of 64 bytes in which a sender must react, by port speed in Gbit/s."""
 
 
 def _check(port: PortView) -> Iterator[Hit]:
@@ -49,9 +40,7 @@ def _check(port: PortView) -> Iterator[Hit]:
 
 
 def _judge(priority: int, size: int, speed: int, metres: int, unknown: bool) -> Iterator[Hit]:
-    flight = 2 * DELAY_S_PER_M * metres * speed * 1e9 / 8
-    least = round(LARGEST_FRAME + LOSSLESS_FRAME + flight)
-    usual = round(2 * (LARGEST_FRAME + 20) + 84 + flight + QUANTA.get(speed, 0) * 64)
+    least, usual = least_headroom(speed, metres), usual_headroom(speed, metres)
     if size >= usual:
         return
     severity, bound = (Severity.ERROR, least) if size < least else (Severity.WARNING, usual)

@@ -1,0 +1,109 @@
+"""The two switches of a pair treat one host differently.
+
+What it checks
+    Wherever two cables of a host end on two switches that act as one for it: the members of a bond, or all
+    its ports in a network where both switches have the same option `mlag` in the inventory. The two
+    ports are wished to have the same PFC, trust and DSCP map (error), MTU and ECN (warning). Of each value of
+    `mlag` there are exactly two switches.
+
+Why it breaks RDMA
+    The hash picks the member: half of the flows are lossless and the other half are not, or large packets
+    pass one switch only. MLAG itself refuses or suspends members that differ.
+    Source: Arista EOS user manual, MLAG (configuration consistency); Cisco NX-OS vPC consistency parameters.
+
+Wrong
+    leaf02: {data: {ports: {"Ethernet1/1": {set: {trust: pcp}}}}}      # leaf01, its pair, trusts DSCP
+
+Right
+    settings of a pair in their common group
+
+When to waive it
+    While the two switches of a pair are changed one after the other.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from rdma_fabric.checker.fabric import Judged
+from rdma_fabric.checker.graphs import Cable
+from rdma_fabric.checker.rules._common import some
+from rdma_fabric.checker.scopes import FabricRule, Hit, PortView
+from rdma_fabric.findings import Place, Severity
+from rdma_fabric.settings import group_of
+
+OPTION = "mlag"
+_HARD = ("qos.trust", "qos.dscp_to_priority", "qos.pfc")
+_SOFT = ("mtu.ip", *(f"qos.classes.{priority}.ecn" for priority in range(8)))
+
+
+def _check(judged: Judged) -> Iterator[Hit]:
+    domains: dict[str, list[str]] = {}
+    for name, node in judged.views.items():
+        if node.hw.option(OPTION):
+            domains.setdefault(node.hw.option(OPTION), []).append(name)
+    for word, names in domains.items():
+        if len(names) != 2:
+            yield _lonely(judged, word, names)
+    told: set[tuple[int, int]] = set()
+    for one, other in _pairs(judged):
+        first, second = _view(judged, one), _view(judged, other)
+        if first.base == second.base and (id(first), id(second)) not in told:
+            told.add((id(first), id(second)))
+            yield from _compare(judged, one, other)
+
+
+def _lonely(judged: Judged, word: str, names: list[str]) -> Hit:
+    return Hit(
+        setting=OPTION,
+        found=f"{some(names)} in pair {word}",
+        wanted="two switches",
+        message="{where}: a pair has two switches",
+        help="correct the option mlag of these switches",
+        position=judged.inventory.nodes[names[0]].spec.position,
+        places=tuple(Place(name) for name in names),
+    )
+
+
+def _view(judged: Judged, cable: Cable) -> PortView:
+    return judged.ports[cable.above.node][cable.above.port]
+
+
+def _pairs(judged: Judged) -> Iterator[tuple[Cable, Cable]]:
+    """Two cables of one host that are one to it, on two switches."""
+    for graph in judged.graphs().values():
+        hosts: dict[tuple[str, str], list[Cable]] = {}
+        for cable in graph.edge:
+            bond = _bond(judged, cable)
+            pair = judged.views[cable.above.node].hw.option(OPTION)
+            if bond or pair:
+                hosts.setdefault((cable.below.node, bond or pair), []).append(cable)
+        for cables in hosts.values():
+            for one, other in pairwise(cables):
+                if one.above.node != other.above.node:
+                    yield one, other
+
+
+def _bond(judged: Judged, cable: Cable) -> str:
+    ports = judged.inventory.nodes[cable.below.node].spec.ports.values()
+    return next((port.name for port in ports if cable.below.port in port.members), "")
+
+
+def _compare(judged: Judged, one: Cable, other: Cable) -> Iterator[Hit]:
+    first, second = _view(judged, one), _view(judged, other)
+    for key in (*_HARD, *_SOFT):
+        group = group_of(key)
+        values = group.show(first.wanted), group.show(second.wanted)
+        if values[0] != values[1]:
+            yield Hit(
+                setting=key,
+                found=f"{values[0]} at {one.above}, {values[1]} at {other.above}",
+                wanted="the same on both switches of the pair",
+                message=f"{{where}}: the {group.title} of the two switches of {one.below.node} differ",
+                help="set it alike on both switches, in their group",
+                severity=None if key in _HARD else Severity.WARNING,
+                position=one.link.position,
+                places=tuple(Place(cable.above.node, cable.above.port) for cable in (one, other)),
+            )
+
+
+RULE = FabricRule("FAB058", "pair-differs", Severity.ERROR, "0.1", "topology", _check, plan=True)
