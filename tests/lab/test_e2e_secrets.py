@@ -107,6 +107,10 @@ class Watch(threading.Thread):
                     continue
 
 
+def sockets(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if (Path(folder) / name).is_socket()]
+
+
 @pytest.fixture
 def artifacts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Copies of Ansible's folders, made right before they are removed."""
@@ -114,11 +118,7 @@ def artifacts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     class Spied(tempfile.TemporaryDirectory):  # type: ignore[type-arg]
         def __exit__(self, *arguments: Any) -> None:
-            shutil.copytree(
-                self.name,
-                kept / Path(self.name).name,
-                ignore=lambda folder, names: ["cp"] if "cp" in names else [],
-            )
+            shutil.copytree(self.name, kept / Path(self.name).name, ignore=sockets)
             super().__exit__(*arguments)
 
     monkeypatch.setattr("rdma_fabric.push.files.tempfile.TemporaryDirectory", Spied)
