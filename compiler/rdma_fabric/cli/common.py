@@ -115,7 +115,7 @@ def load(folder: Path, changes: tuple[WhatIf, ...] = ()) -> Resolved:
     except InputError as error:
         findings.extend(error.findings)
     try:
-        inventory = load_inventory(folder, platforms.bases())
+        inventory = load_inventory(folder, platforms.bases(), platforms.nics())
     except InputError as error:
         findings.extend(error.findings)
     if loaded is None or inventory is None:

@@ -46,9 +46,12 @@ _NODE_FACTS = ("role", "model", "version", "state", "gpus", "plane", "rack")
 _OPTIONS = ("stack", "mtu_manager", "mtu_max")
 
 
-def load(directory: Path, platforms: Collection[str]) -> Inventory:
-    """The inventory in `directory`; `platforms` are the base keys. InputError holds every finding."""
-    return _Loader(directory, tuple(sorted(platforms))).run()
+def load(directory: Path, platforms: Collection[str], nics: Collection[str] = ()) -> Inventory:
+    """The inventory in `directory`; `platforms` are the base keys. InputError holds every finding.
+
+    `nics` are the words that a port's `nic` may be; empty: any.
+    """
+    return _Loader(directory, tuple(sorted(platforms)), nics=tuple(sorted(nics))).run()
 
 
 @dataclass(eq=False)
@@ -79,6 +82,7 @@ class _Source:
 class _Loader:
     directory: Path
     platforms: tuple[str, ...]
+    nics: tuple[str, ...] = ()
     findings: list[Finding] = field(default_factory=list)
     groups: dict[str, _Source] = field(default_factory=dict)
     broken: set[str] | None = field(default_factory=set)
@@ -402,6 +406,16 @@ class _Loader:
         }
         if data.network is None and "network" in given:
             plain["network"] = ""
+        if data.nic is not None and self.nics and data.nic not in self.nics:
+            near = did_you_mean(data.nic, self.nics)
+            self._complain(
+                "reference",
+                f"unknown nic {data.nic}",
+                source.at(*path, "nic"),
+                f"did you mean {near}?" if near else f"use one of {', '.join(self.nics)}",
+                found=data.nic,
+                wanted=", ".join(self.nics),
+            )
         if data.speed is not None:
             plain["speed_gbps"] = data.speed.gbps
         if data.pcie is not None:

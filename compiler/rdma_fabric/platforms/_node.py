@@ -38,6 +38,12 @@ def bases() -> tuple[str, ...]:
     return tuple(key for key in keys() if platform(key).part == "base")
 
 
+@cache
+def nics() -> tuple[str, ...]:
+    """Words that a port's `nic` may be."""
+    return tuple(key.removeprefix("nic_") for key in keys() if platform(key).part == "nic")
+
+
 def parts(hw: Hardware) -> tuple[Platform, ...]:
     """The node's platforms in order; unknown keys are left out (the loader has reported them)."""
     return tuple(platform(key) for key in hw.parts if key in keys())

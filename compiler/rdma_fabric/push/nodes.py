@@ -18,6 +18,7 @@ from rdma_fabric.platforms._contract import RUN, TIMER_HMS, TIMER_S, Send, Step
 from rdma_fabric.push.cli import StepsResult, run_steps
 from rdma_fabric.push.files import FilePusher, confirm_line, undo_line
 from rdma_fabric.push.reach import Job, Outcome
+from rdma_fabric.settings import deviations
 from rdma_fabric.state import NodeState, Observation, differences
 from rdma_fabric.transport.credentials import Secrets, scrub
 from rdma_fabric.transport.errors import Failure, TransportError
@@ -191,19 +192,37 @@ class NodeReach:
         return {name: broke[name] if name in lost else answer for name, answer in found.items()}
 
     def undo(self, jobs: Mapping[str, Job], run: str) -> dict[str, Outcome]:
-        """Undo, unlock."""
+        """Undo, unlock, read back: an undo counts when the ports are as they were."""
         words = tokens(run, 0)
 
         def one(session: Session, job: Job) -> Outcome:
             if job.channel == "files":
-                return self._line(session, job, undo_line(run), "undo")
+                undone = self._line(session, job, undo_line(run), "undo")
+                return self._undone(session, job) if undone.ok else undone
             result = self._steps(session, job, job.change.undo, words)
             if not result.ok:
                 return Outcome(False, f"{result.text} (at: {result.line})", "undo")
             self._steps(session, job, job.change.unlock, words)
-            return Outcome(True)
+            return self._undone(session, job)
 
         return self._each(jobs, one)
+
+    @staticmethod
+    def _undone(session: Session, job: Job) -> Outcome:
+        """Node-wide settings may stay (a loaded module is not unloaded); ports must be as before."""
+        if job.before is None:
+            return Outcome(True)
+        end = time.monotonic() + SOAK_S
+        while True:
+            seen = read(session, job.hardware)
+            left = [one for one in differences(job.before, seen.running) if one.path.startswith("ports.")]
+            if not left:
+                return Outcome(True, observation=seen)
+            if time.monotonic() > end:
+                found = deviations(left, job.before, seen.running)[0]
+                text = f"{found.setting} is {found.found} and was {found.wanted} before"
+                return Outcome(False, text, "undo", observation=seen)
+            time.sleep(PAUSE_S)
 
     def recover(self, jobs: Mapping[str, Job], run: str) -> dict[str, Outcome]:
         """Drop what a run that died left on the nodes."""

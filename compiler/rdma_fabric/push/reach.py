@@ -8,7 +8,7 @@ from typing import Protocol
 
 from rdma_fabric.hardware import Hardware
 from rdma_fabric.platforms._contract import Change, Dialect
-from rdma_fabric.state import Observation
+from rdma_fabric.state import NodeState, Observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,8 @@ class Job:
     dialect: Dialect
     channel: str
     seen: str
+    before: NodeState | None = None
+    """Own settings before the change: what an undo must bring back; None when nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)

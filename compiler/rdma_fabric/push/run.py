@@ -20,7 +20,14 @@ from rdma_fabric.push.journal import Journal
 from rdma_fabric.push.reach import Job, Outcome, Reach
 from rdma_fabric.push.rows import Row, Status
 from rdma_fabric.settings import deviations
-from rdma_fabric.state import NodeState, Observation, differences, owned_part, settled
+from rdma_fabric.state import (
+    NodeState,
+    Observation,
+    differences,
+    forget_unknown,
+    owned_part,
+    settled,
+)
 
 
 class Progress(Protocol):
@@ -155,7 +162,9 @@ class Push:
         assert row is not None and row.change is not None
         hw = self.targets[name].hardware
         dialect = platforms.platform(hw.base).dialect
-        return Job(name, row.change, hw, dialect, row.channel, self.plan.seen.get(name, ""))
+        before = owned_part(self.observations[name].running, self.targets[name].wanted)
+        seen = self.plan.seen.get(name, "")
+        return Job(name, row.change, hw, dialect, row.channel, seen, forget_unknown(before))
 
     def _before(self, name: str) -> dict[str, Any]:
         """The own settings as they were: what `rollback` brings back. Written before anything is sent."""
