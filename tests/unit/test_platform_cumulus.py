@@ -956,6 +956,13 @@ def test_words_of_releases(version: str, on: str, off: str) -> None:
     assert PLATFORM.change(blank, silent, hw).unverified == (() if off == "off" else (disable,))
 
 
+def test_an_unknown_release_leaves_words_open() -> None:
+    hw = hardware(version="")
+    seen = PLATFORM.parse({CONFIG: json.dumps([{"set": {"interface": {"swp1-2": {"type": "swp"}}}}])}, hw)
+    change = PLATFORM.change(seen, node(PortSettings(qos=QosState(dcbx="ieee"))), hw)
+    assert len(change.lines) == 3 and change.unverified == change.lines
+
+
 def test_what_cannot_be_written_is_blocked() -> None:
     hw = hardware()
     everywhere = seen_config(config_of("nv set qos link-pause default-global rx enable"), hw)

@@ -183,10 +183,16 @@ def _lines(wanted: NodeState, before: Before, changed: Changed, full: bool) -> N
     )
 
 
+_ECN_OFF: Final = r"nv set qos congestion-control \S+ traffic-class \S+ ecn disable"
+_TLVS: Final = r"nv set interface \S+ lldp dcbx-\S+ \S+"
+
+
 def _later_words(before: Before) -> tuple[str, ...]:
-    """From 5.15 a page writes `ecn enabled` (NVUE reference), so `disable` may be refused there."""
-    known = bool(before.release) and before.release < (5, 15)
-    return () if known else (r"nv set qos congestion-control \S+ traffic-class \S+ ecn disable",)
+    """From 5.15 a page writes `ecn enabled` (NVUE reference), so `disable` may be refused there; TLVs
+    have other words from 5.15 on, so that an unknown release leaves them open."""
+    if not before.release:
+        return _ECN_OFF, _TLVS
+    return () if before.release < (5, 15) else (_ECN_OFF,)
 
 
 def _grouped(values: Mapping[str, str]) -> Grouped:
