@@ -77,18 +77,14 @@ def test_rollback_after_a_kill(fabric: Fabric, spoiled: str) -> None:
     assert fabric.drift(*LIMIT).drifts == {spoiled: [DRIFT]}
 
 
-@pytest.mark.parametrize("kind", ["drop", "refuse"])
-def test_a_confirm_that_fails(fabric: Fabric, spoiled: str, kind: str) -> None:
-    with fabric.broken(spoiled, kind, CONFIRM, times=1):
+def test_a_confirm_that_fails_and_a_host_that_is_away(fabric: Fabric, spoiled: str) -> None:
+    with fabric.broken(spoiled, "drop", CONFIRM, times=1):
         found = fabric.apply(*LIMIT, status=1)
     assert found.statuses == {spoiled: "rolled-back", "gpu02": "unchanged"}
     assert fabric.drift(*LIMIT).drifts == {spoiled: [DRIFT]}
-
-
-def test_a_host_that_cannot_be_reached(fabric: Fabric, spoiled: str) -> None:
     with fabric.broken(spoiled, "unreachable"):
-        found = fabric.apply(*LIMIT, status=1)
-        assert found.statuses == {spoiled: "unreachable", "gpu02": "unchanged"}
+        away = fabric.apply(*LIMIT, status=1)
+        assert away.statuses == {spoiled: "unreachable", "gpu02": "unchanged"}
         assert fabric.drift("--limit", spoiled, status=2).data["clean"] is False
 
 
@@ -101,3 +97,15 @@ def test_a_file_of_somebody_else_stays(fabric: Fabric, spoiled: str) -> None:
     assert path in found.rows[spoiled]["detail"] or "eth0" in found.rows[spoiled]["detail"]
     assert fabric.somebody(spoiled, f"cat {path}") == "mine = yes\n"
     fabric.somebody(spoiled, f"cat > {path} <<'EOF'\n{kept}EOF")
+
+
+def test_the_first_run_is_undone(fabric: Fabric) -> None:
+    """All settings of hosts go back, but for modules: a running host does not unload them."""
+    first = fabric.runs()[0]["run"]
+    found = fabric.rollback(first, *LIMIT, status=0)
+    assert found.statuses == {"gpu01": "applied", "gpu02": "applied"}
+    settings = {(one["setting"], one["wanted"]) for one in found.rows["gpu01"]["settings"]}
+    assert ("eth0 mtu", "1500") in settings
+    assert not any("module" in setting for setting, _ in settings)
+    assert fabric.somebody("gpu01", "cat /sys/class/net/eth0/mtu") == "1500\n"
+    fabric.apply(*LIMIT, status=0)

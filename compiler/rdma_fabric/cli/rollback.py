@@ -110,10 +110,15 @@ def _found(options: argparse.Namespace, wanted: str, state: Path, out: Output) -
 
 
 def _targets(record: RunRecord, resolved: Resolved, names: tuple[str, ...]) -> Mapping[str, Target]:
-    """Recorded states of the nodes that the run wrote to; equal ones are shared."""
+    """Recorded states of the nodes that the run wrote to; equal ones are shared.
+
+    What a platform never takes back (a loaded module) stays as it is.
+    """
     import json
 
+    from rdma_fabric import platforms
     from rdma_fabric.codec import from_json
+    from rdma_fabric.plan.applied import restorable
     from rdma_fabric.plan.changes import Target
     from rdma_fabric.state import NodeState, forget_unknown
 
@@ -123,9 +128,10 @@ def _targets(record: RunRecord, resolved: Resolved, names: tuple[str, ...]) -> M
         node = record.nodes.get(name)
         if node is None or node.before is None or name not in resolved.plans:
             continue
-        key = (json.dumps(node.before, sort_keys=True), id(resolved.plans[name].hardware))
+        hw = resolved.plans[name].hardware
+        key = (json.dumps(node.before, sort_keys=True), id(hw))
         if key not in shared:
-            state = from_json(NodeState, node.before)
-            shared[key] = Target(forget_unknown(state), resolved.plans[name].hardware)
+            before = forget_unknown(from_json(NodeState, node.before))
+            shared[key] = Target(restorable(before, platforms.realize(before, hw).state), hw)
         found[name] = shared[key]
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,26 @@ def _tidy_port(port: PortState, before: PortState | None) -> PortState:
     if classes == qos.classes:
         return port
     return replace(port, settings=replace(port.settings, qos=replace(qos, classes=classes)))
+
+
+def restorable(before: NodeState, realized: NodeState) -> NodeState:
+    """`before` without what its platform leaves alone even when asked (`realize` makes that UNMANAGED)."""
+    found = _restorable(before, realized)
+    assert isinstance(found, NodeState)
+    return found
+
+
+def _restorable(before: Any, realized: Any) -> Any:
+    if realized is UNMANAGED or type(before) is not type(realized):
+        return UNMANAGED if realized is UNMANAGED else before
+    if is_dataclass(before) and not isinstance(before, type):
+        named = [item.name for item in fields(before) if item.compare]
+        return replace(
+            before, **{name: _restorable(getattr(before, name), getattr(realized, name)) for name in named}
+        )
+    if isinstance(before, tuple) and len(before) == len(realized):
+        return tuple(_restorable(*pair) for pair in zip(before, realized, strict=True))
+    return before
 
 
 def left(name: str, wanted: NodeState, applied: NodeState | None) -> tuple[Left, ...]:
