@@ -152,6 +152,13 @@ class Fabric:
         found: Data = self.nodes[name].data.setdefault("ports", {}).setdefault(port, {})
         return found
 
+    def new_port(self, name: str, number: int, network: str = "compute", speed: str = "400G") -> str:
+        """A further port of one switch, by its front-panel number; returns its name."""
+        vendor = self.nodes[name].group.partition("_")[2].replace("_", "-")
+        port = MODELS[vendor].port(number)
+        self.port_data(name, port).update(speed=speed, network=network)
+        return port
+
     def override(self, where: str, **settings: Any) -> None:
         """One more override at the end; `__` in a name stands for a dot."""
         found = {key.replace("__", "."): value for key, value in settings.items()}

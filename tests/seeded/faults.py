@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.seeded.fabrics import Cable, Data, Fabric, Plan, _control, _two_lossless, clos, intent
 
-ERROR, WARNING = "error", "warning"
+ERROR, WARNING, NOTE = "error", "warning", "note"
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Expect:
     settings: tuple[str, ...]
     """Names in reports; the end of a name is enough."""
     severity: str = ERROR
+    says: str = ""
+    """Words that a finding at these places must say: why it matters."""
 
 
 @dataclass
@@ -117,6 +119,11 @@ class Scene:
         found: int = next(one["priority"] for one in classes if one.get("lossless"))
         return found
 
+    def roce(self) -> int:
+        """The DSCP that hosts mark."""
+        found: int = self.fabric.intent["classes"]["roce"]["dscp"][0]
+        return found
+
     def lossless(self, node: str, port: str) -> Data:
         """The lossless class of a port as seen."""
         found: Data = self.qos(node, port)["classes"][self.priority()]
@@ -159,10 +166,10 @@ def kind(
     return enter
 
 
-def at(*places: str, settings: str | tuple[str, ...], severity: str = ERROR) -> Expect:
+def at(*places: str, settings: str | tuple[str, ...], severity: str = ERROR, says: str = "") -> Expect:
     """An expectation."""
     names = (settings,) if isinstance(settings, str) else settings
-    return Expect(frozenset(places), names, severity)
+    return Expect(frozenset(places), names, severity, says)
 
 
 def _everywhere(scene: Scene) -> list[str]:
@@ -307,6 +314,13 @@ def _(scene: Scene) -> Expect:
 def _(scene: Scene) -> Expect:
     scene.fabric.intent["pfc"]["watchdog"] = {"detect": "10s", "restore": "20s", "require": True}
     return at(*scene.fabric.switches(), settings="watchdog detect")
+
+
+@kind("switch in a network of another transport", "inventory")
+def _(scene: Scene) -> Expect:
+    switch = scene.switch()
+    scene.fabric.node_set(switch, "rdma.transport", "infiniband")
+    return at(switch, settings="RDMA transport")
 
 
 @kind("unknown network in the inventory", "inventory")
@@ -529,6 +543,149 @@ def _(scene: Scene) -> Expect:
     return at(f"{switch} {port}" if scene.fabric.platform(switch) == "sonic" else switch, settings="headroom")
 
 
+# ---------------------------------------------------------------- the cable plan
+
+
+def _recable(scene: Scene, node: str, port: str, **more: Any) -> Cable:
+    """Replaces the cable in a port by one that differs in some columns."""
+    cables = scene.fabric.cables
+    index = next(i for i, one in enumerate(cables) if (node, port) in one.ends)
+    cables[index] = replace(cables[index], **more)
+    return cables[index]
+
+
+@kind("two rails crossed", "inventory")
+def _(scene: Scene) -> Expect:
+    host = scene.host()
+    peers = scene.fabric.peers(host)
+    one, other = scene.rng.sample(
+        [port for port, data in scene.fabric.ports(host).items() if "rail" in data], 2
+    )
+    _recable(scene, host, one, b=peers[other][0], b_port=peers[other][1])
+    index = next(
+        i for i, cable in enumerate(scene.fabric.cables) if cable.ends == ((host, other), peers[other])
+    )
+    scene.fabric.cables[index] = replace(scene.fabric.cables[index], b=peers[one][0], b_port=peers[one][1])
+    return at(f"{host} {one}", f"{host} {other}", settings="rail")
+
+
+@kind("rail without a cable", "inventory")
+def _(scene: Scene) -> Expect:
+    host, port = scene.host_port()
+    scene.fabric.cables = [one for one in scene.fabric.cables if (host, port) not in one.ends]
+    return at(f"{host} {port}", settings="cables", severity=WARNING)
+
+
+@kind("more below than the intent allows", "intent", alone=True, bases=("eos", "sonic", "cumulus"))
+def _(scene: Scene) -> Expect:
+    scene.fabric.intent["topology"] = {"oversubscription": "3:2"}
+    return at(*scene.fabric.switches("leaf"), settings="oversubscription", severity=WARNING)
+
+
+@kind("one home where two are meant", "inventory", bases=("eos", "sonic", "cumulus", "mixed"))
+def _(scene: Scene) -> Expect:
+    scene.fabric.intent["topology"] = {"dual_homed": True}
+    host = scene.host()
+    scene.fabric.cables = [one for one in scene.fabric.cables if one.a != host or one.a_port == "eth0"]
+    return at(host, settings="homes")
+
+
+@kind("pair of one switch", "inventory")
+def _(scene: Scene) -> Expect:
+    leaf = scene.leaf()
+    scene.fabric.nodes[leaf].data.setdefault("options", {})["mlag"] = "pair1"
+    return at(leaf, settings="mlag")
+
+
+@kind("switches of a bond differ", "inventory", bases=("bond",))
+def _(scene: Scene) -> Expect:
+    leaf = scene.pick(scene.fabric.switches("leaf")[:: len(scene.fabric.switches("leaf")) - 1])
+    ports = scene.fabric.ports(leaf)
+    port = scene.rng.choice([one for one in scene.fabric.peers(leaf) if ports[one]["network"] == "storage"])
+    scene.fabric.port_data(leaf, port)["mtu"] = 9100
+    return at(f"{leaf} {port}", settings="mtu", severity=WARNING, says="two switches")
+
+
+@kind("ring of leaves", "inventory", alone=True, bases=("eos", "sonic", "cumulus", "mixed"))
+def _(scene: Scene) -> Expect:
+    leaves = scene.fabric.switches("leaf")
+    for number, leaf in enumerate(leaves):
+        other = leaves[(number + 1) % len(leaves)]
+        ends = [scene.fabric.new_port(name, 40 + side) for side, name in enumerate((leaf, other))]
+        scene.fabric.cables.append(Cable(leaf, ends[0], other, ends[1], 5))
+    return at(*leaves, settings="lossless routes", says="circle")
+
+
+@kind("slot slower than the nic", "inventory")
+def _(scene: Scene) -> Expect:
+    host, port = scene.host_port()
+    scene.fabric.port_data(host, port)["pcie"] = {"generation": 4, "lanes": scene.rng.choice([8, 16])}
+    return at(f"{host} {port}", settings="PCIe", severity=WARNING)
+
+
+@kind("gpus that the rails do not divide", "inventory")
+def _(scene: Scene) -> Expect:
+    host = scene.host()
+    scene.fabric.nodes[host].data["gpus"] = 7
+    return at(host, settings="rails", severity=WARNING)
+
+
+@kind("cable joins two networks", "inventory", bases=("storage", "shared"))
+def _(scene: Scene) -> Expect:
+    host, port = scene.host_port()
+    scene.fabric.port_data(host, port)["network"] = "storage"
+    return at(f"{host} {port}", *_other_end(scene, host, port), settings="network")
+
+
+@kind("one switch spreads packets otherwise", "inventory")
+def _(scene: Scene) -> Expect:
+    odd = scene.switch()
+    for name in scene.fabric.switches():
+        word = "none" if name == odd else "spray"
+        scene.fabric.nodes[name].data.setdefault("options", {})["adaptive_routing"] = word
+    return at(odd, settings="adaptive_routing", severity=WARNING)
+
+
+@kind("ecn beyond the buffer", "intent", alone=True, bases=("eos", "sonic", "cumulus", "mixed"))
+def _(scene: Scene) -> Expect:
+    scene.fabric.intent["ecn"]["400G"] = {"kmin": "200MB", "kmax": "400MB"}
+    return at(*scene.fabric.switches(), settings="ECN", says="can mark nothing")
+
+
+@kind("cables longer than the buffer", "inventory", alone=True, bases=("eos",))
+def _(scene: Scene) -> Expect:
+    leaf = scene.leaf()
+    for port, (peer, _) in scene.fabric.peers(leaf).items():
+        if peer.startswith("spine"):
+            _recable(scene, leaf, port, length=95_000)
+    return at(leaf, settings="headroom of all ports", severity=WARNING)
+
+
+def _waive(scene: Scene, **more: Any) -> None:
+    waiver = {"rule": "mtu-below-rdma", "until": "2027-01-31", "reason": "ticket 4711"} | more
+    scene.fabric.intent.setdefault("waivers", []).append(waiver)
+
+
+@kind("waiver expired", "intent", alone=True)
+def _(scene: Scene) -> Expect:
+    host, port = scene.host_port()
+    scene.fabric.port_data(host, port)["mtu"] = 1500
+    _waive(scene, node=host, until="2025-12-31")
+    return at("", host, settings=("waiver", "mtu"))
+
+
+@kind("waiver of nothing", "intent", alone=True)
+def _(scene: Scene) -> Expect:
+    _waive(scene, node=scene.host())
+    return at("", settings="waiver", severity=NOTE)
+
+
+@kind("waiver of a rule that does not exist", "intent", alone=True)
+def _(scene: Scene) -> Expect:
+    _waive(scene, node=scene.host(), rule="mtu-below-rmda")
+    return at("", settings="waiver")
+
+
 # ---------------------------------------------------------------- what devices have
 
 
@@ -592,14 +749,14 @@ def _remap(scene: Scene, node: str, port: str, dscp: int, priority: int) -> None
 @_seen("seen: roce's dscp is best effort on a switch port")
 def _(scene: Scene) -> Expect:
     node, port = scene.switch_port()
-    _remap(scene, node, port, 26, scene.rng.choice([0, 1, 4]))
-    return at(f"{node} {port}", settings="DSCP map")
+    _remap(scene, node, port, scene.roce(), scene.rng.choice([0, 1, 5]))
+    return at(f"{node} {port}", settings="DSCP map", says="RoCE packets")
 
 
 @_seen("seen: roce's dscp is best effort on a host port")
 def _(scene: Scene) -> Expect:
     node, port = scene.host_port()
-    _remap(scene, node, port, 26, 0)
+    _remap(scene, node, port, scene.roce(), 0)
     return at(f"{node} {port}", settings="DSCP map")
 
 
@@ -639,6 +796,18 @@ def _(scene: Scene) -> Expect:
     return at(f"{node} {port}", settings=("PFC priorities", "watchdog priorities"))
 
 
+@_seen("seen: both ends pause a lossy priority")
+def _(scene: Scene) -> Expect:
+    node, port = scene.edge_port()
+    peer, far = scene.fabric.peers(node)[port]
+    priority = scene.rng.choice([0, 1, 5])
+    for one, at_port in ((node, port), (peer, far)):
+        scene.qos(one, at_port)["classes"][priority].update(pfc_tx=True, pfc_rx=True)
+    scene.taken.add(peer)
+    names = ("PFC priorities", "watchdog priorities")
+    return at(f"{node} {port}", f"{peer} {far}", settings=names, says="no lossless class")
+
+
 @_seen("seen: pfc on another priority")
 def _(scene: Scene) -> Expect:
     node, port = scene.host_port()
@@ -658,7 +827,7 @@ def _(scene: Scene) -> Expect:
 def _(scene: Scene) -> Expect:
     node, port = scene.switch_port()
     scene.lossless(node, port)["watchdog"] = False
-    return at(f"{node} {port}", settings="watchdog priorities")
+    return at(f"{node} {port}", settings="watchdog priorities", says="guards")
 
 
 @_seen("seen: watchdog detects later")
@@ -680,7 +849,7 @@ def _(scene: Scene) -> Expect:
 def _(scene: Scene) -> Expect:
     node, port = scene.switch_port()
     scene.lossless(node, port)["ecn"] = None
-    return at(f"{node} {port}", settings="ECN")
+    return at(f"{node} {port}", settings="ECN", says="does not mark")
 
 
 @_seen("seen: queue marks from another depth")
@@ -724,14 +893,14 @@ def _(scene: Scene) -> Expect:
 def _(scene: Scene) -> Expect:
     node, port = scene.host_port()
     scene.qos(node, port)["dcbx"] = scene.rng.choice(["firmware", "ieee"])
-    return at(f"{node} {port}", settings="DCBX mode")
+    return at(f"{node} {port}", settings="DCBX mode", says="owns PFC")
 
 
 @_seen("seen: global pause is on")
 def _(scene: Scene) -> Expect:
     node, port = scene.host_port()
     scene.qos(node, port)["global_pause"] = True
-    return at(f"{node} {port}", settings="global pause")
+    return at(f"{node} {port}", settings="global pause", says="stops as a whole")
 
 
 @_seen("seen: dscp written as a tos byte")
@@ -757,8 +926,15 @@ def _(scene: Scene) -> Expect:
 @_seen("seen: cnps have another dscp")
 def _(scene: Scene) -> Expect:
     node, port = scene.host_port()
-    scene.settings(node, port)["marking"]["cnp_dscp"] = scene.rng.choice([4, 26, 46])
+    scene.settings(node, port)["marking"]["cnp_dscp"] = scene.rng.choice([4, 10, 46])
     return at(f"{node} {port}", settings="CNP DSCP")
+
+
+@_seen("seen: cnps use roce's dscp")
+def _(scene: Scene) -> Expect:
+    node, port = scene.host_port()
+    scene.settings(node, port)["marking"]["cnp_dscp"] = 26
+    return at(f"{node} {port}", settings="CNP DSCP", says="which is paused")
 
 
 @_seen("seen: cnps have another priority")
@@ -863,6 +1039,37 @@ def _(scene: Scene) -> Expect:
     return at(f"{node} {port}", settings="priority group")
 
 
+@_seen("seen: another neighbour")
+def _(scene: Scene) -> Expect:
+    node, port = scene.edge_port()
+    others = [name for name in scene.fabric.hosts() if name != scene.fabric.peers(node)[port][0]]
+    scene.seen[node]["neighbours"] = [[port, scene.rng.choice(others), "eth0"]]
+    return at(f"{node} {port}", settings="LLDP neighbour")
+
+
+@_seen("seen: another port of the neighbour")
+def _(scene: Scene) -> Expect:
+    node, port = scene.edge_port()
+    peer, far = scene.fabric.peers(node)[port]
+    other = next(one for one in scene.fabric.ports(peer) if one != far)
+    scene.seen[node]["neighbours"] = [[port, f"{peer}.example.net", other]]
+    return at(f"{node} {port}", settings="LLDP neighbour")
+
+
+@_seen("seen: a setting could not be read")
+def _(scene: Scene) -> Expect:
+    node, port = scene.switch_port()
+    scene.settings(node, port)["mtu"]["ip"] = "@unknown"
+    return at(f"{node} {port}", settings="unread settings", severity=NOTE)
+
+
+@_seen("seen: somebody's session is open")
+def _(scene: Scene) -> Expect:
+    node = scene.switch()
+    scene.seen[node]["notes"] = ["session of admin is pending"]
+    return at(node, settings="remark", severity=NOTE)
+
+
 # ---------------------------------------------------------------- fabrics to be broken
 
 _MIX = ("eos", "sonic", "cumulus", "sonic-th5")
@@ -889,6 +1096,7 @@ def bases() -> dict[str, Fabric]:
         "ofed": clos("ofed", _plan(), intent("ofed"), rng),
         "storage": clos("storage", _plan(storage="own", short=True), _stored(), rng),
         "shared": clos("shared", _plan(storage="shared", short=True), _stored(), rng),
+        "bond": clos("bond", _plan(storage="shared", bond=True), _stored(), rng),
         "tiers": clos("tiers", _plan(leaves=2, spines=2, hosts=4, rails=2, pods=3), intent("tiers"), rng),
     }
     found["nccl"].intent["hosts"]["nccl"] = True

@@ -21,9 +21,11 @@ When to waive it
     While the two switches of a pair are changed one after the other.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
+from rdma_fabric.checker.blame import MAJORITY_SHARE
 from rdma_fabric.checker.fabric import Judged
 from rdma_fabric.checker.graphs import Cable
 from rdma_fabric.checker.rules._common import some
@@ -94,6 +96,8 @@ def _compare(judged: Judged, one: Cable, other: Cable) -> Iterator[Hit]:
         group = group_of(key)
         values = group.show(first.wanted), group.show(second.wanted)
         if values[0] != values[1]:
+            usual = _usual(judged, first, key)
+            wrong = [cable for cable, value in zip((one, other), values, strict=True) if value != usual]
             yield Hit(
                 setting=key,
                 found=f"{values[0]} at {one.above}, {values[1]} at {other.above}",
@@ -102,8 +106,21 @@ def _compare(judged: Judged, one: Cable, other: Cable) -> Iterator[Hit]:
                 help="set it alike on both switches, in their group",
                 severity=None if key in _HARD else Severity.WARNING,
                 position=one.link.position,
-                places=tuple(Place(cable.above.node, cable.above.port) for cable in (one, other)),
+                places=tuple(Place(cable.above.node, cable.above.port) for cable in wrong),
             )
+
+
+def _usual(judged: Judged, like: PortView, key: str) -> str:
+    """The value that four of five such switch ports of the network have; "" without one."""
+    show = group_of(key).show
+    values = Counter(
+        show(view.wanted)
+        for ports in judged.ports.values()
+        for view in ports.values()
+        if view.network == like.network and view.base == like.base and not view.is_host
+    )
+    value, count = values.most_common(1)[0]
+    return value if count >= MAJORITY_SHARE * values.total() else ""
 
 
 RULE = FabricRule("FAB058", "pair-differs", Severity.ERROR, "0.1", "topology", _check, plan=True)
