@@ -1031,7 +1031,8 @@ def first_change() -> Change:
 
 def test_steps_of_a_change() -> None:
     change = first_change()
-    attach, lines, diff = change.stage
+    base, attach, lines, diff = change.stage
+    assert isinstance(base, Send) and base.keep == "base"
     assert isinstance(attach, Send) and attach.lines == ("nv config attach applied -y",)
     assert isinstance(lines, Send) and lines.lines == change.lines == AT_INTENT
     assert isinstance(diff, Send) and (diff.keep, diff.status) == ("diff", (0, 1))

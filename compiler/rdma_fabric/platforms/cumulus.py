@@ -71,6 +71,8 @@ _REFUSE: Final = Send((f"{_WAITS} && nv config apply --confirm-no",), status=(0,
 # keeps the last 100; to delete it needs its number, which only the answer of this line tells.
 _DROP: Final = Send((f"ls {_LOCK} > /dev/null 2>&1 && nv config detach",), status=(0, 1, 2))
 UNDO: Final[tuple[Step, ...]] = (_REFUSE, _DROP)
+# A revision is made of what is applied when it is attached; what others apply after that, ours takes back.
+_BASE: Final = Send(("nv config show -o json --color off",), keep="base")
 _DIFF: Final = Send(("nv config diff",), expect=r"\S", status=(0, 1), keep="diff")
 _SAVE: Final = Send(("nv config save",), timeout_s=120.0)
 
@@ -189,7 +191,7 @@ def _revision(
         blocked=blocked,
         lines=lines,
         lock=LOCK,
-        stage=(Send(("nv config attach applied -y",)), Send(lines), _DIFF),
+        stage=(_BASE, Send(("nv config attach applied -y",)), Send(lines), _DIFF),
         commit=(
             Send(
                 (f"nv config apply --confirm {TIMER_S}s -y -m {_NAME}",),
