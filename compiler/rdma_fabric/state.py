@@ -510,10 +510,12 @@ def settled(state: NodeState) -> NodeState:
         else replace(port, settings=replace(port.settings, ib=replace(port.settings.ib, **given)))
         for port in state.ports
     )
-    if state.system.sm.role is UNMANAGED:
+    sm = state.system.sm
+    loaded = UNMANAGED if sm.loaded is False else sm.loaded  # nobody wishes files to be left unread
+    sm = replace(sm, role=UNMANAGED, loaded=loaded)
+    if sm == state.system.sm:
         return state if ports == state.ports else replace(state, ports=ports)
-    system = replace(state.system, sm=replace(state.system.sm, role=UNMANAGED))
-    return replace(state, system=system, ports=ports)
+    return replace(state, system=replace(state.system, sm=sm), ports=ports)
 
 
 def forget_unknown(state: NodeState) -> NodeState:

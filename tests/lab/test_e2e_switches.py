@@ -55,8 +55,9 @@ def spoiled(fabric: Fabric, platform: str) -> Iterator[tuple[str, str]]:
     yield names
     for name in names:
         lab.mend(fabric.folder, name)
-    fabric.apply(*push(names))
-    clean(fabric, names)
+    if fabric.drift(*limit(names)).drifts:
+        fabric.apply(*push(names))
+        clean(fabric, names)
 
 
 def limit(names: tuple[str, ...]) -> tuple[str, str]:
@@ -91,7 +92,8 @@ def nothing_left(fabric: Fabric, name: str) -> None:
 
 
 def test_every_switch_platform_is_tried() -> None:
-    cli = {name for name in platforms.bases() if platforms.platform(name).channel == "cli"}
+    every = {name: platforms.platform(name) for name in platforms.bases()}
+    cli = {name for name, one in every.items() if one.channel == "cli" and "rocev2" in one.traits.transports}
     assert cli == set(TYPED) == set(MODELS)
 
 

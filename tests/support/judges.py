@@ -15,6 +15,7 @@ JUDGES: Mapping[str, str] = {
     "device-output": "real device output (shared/data/show)",
     "published-designs": "whole published designs (shared/published)",
     "cases": "real faults and their verdicts (shared/cases)",
+    "opensm": "real OpenSM on simulated InfiniBand hardware (ibsim)",
 }
 """Name for `@pytest.mark.judge(name)` -> what it is. Add a judge here and mark its tests."""
 

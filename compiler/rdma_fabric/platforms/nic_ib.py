@@ -288,7 +288,8 @@ def _peer(port: PortHardware, sections: _Sections) -> Iterable[tuple[str, str, s
     name = _fields(sections["peer"]).get("Node Description", "")
     at = _fields(sections["at"]).get("LocalPort", "")
     if name and at:
-        yield port.name, name, at
+        # Switches say "MF0;leaf1:MQM8700/U1", adapters "gpu01 mlx5_0".
+        yield port.name, re.split(r"[:\s]", name.rpartition(";")[2])[0], at
 
 
 # ---------------------------------------------------------------- change

@@ -40,16 +40,18 @@ from rdma_fabric.state import (
     Maybe,
     NodeState,
     Observation,
+    Partition,
     Partitions,
     SmState,
     SystemState,
     differences,
+    settled,
 )
 from rdma_fabric.templating import render, render_lines
 
 _FILES: Final = (texts.CONF, texts.PARTITIONS, texts.POLICY, texts.DEFAULTS)
-_SHOWN: Final = ("role",)
-"""Fields that follow from others and that nothing writes."""
+_DEFAULT_MTU: Final = 2048
+"""Of a partition whose rule names none (osm_base.h, OSM_DEFAULT_MGRP_MTU)."""
 _SOURCE: Final = "run: opensm 3.3.23 on ibsim"
 _EXPERIENCE: Final = "experience"
 
@@ -98,8 +100,8 @@ class OpenSm:
         """What OpenSM cannot do is dropped; everything else is shown as it is written."""
         sm = wanted.system.sm
         faults = tuple(_faults(sm))
-        if isinstance(sm.partitions, Partitions) and sm.vls is UNMANAGED:
-            rows = tuple(replace(one, sl=0) for one in sm.partitions.rows)
+        if isinstance(sm.partitions, Partitions):
+            rows = tuple(_realize(one, sm) for one in sm.partitions.rows)
             sm = replace(sm, partitions=Partitions(rows))
         if sm == wanted.system.sm:
             return Realized(wanted, faults)
@@ -169,6 +171,13 @@ def _unit(hw: Hardware, guid: str) -> str:
 # ---------------------------------------------------------------- realize
 
 
+def _realize(one: Partition, sm: SmState) -> Partition:
+    """Without a group its values are nowhere; without QoS OpenSM uses service level 0."""
+    if not one.ipoib:
+        one = replace(one, mtu=_DEFAULT_MTU, rate=UNMANAGED, scope=UNMANAGED)
+    return replace(one, sl=0) if sm.vls is UNMANAGED or sm.vls == 0 else one
+
+
 def _faults(sm: SmState) -> Iterable[Fault]:
     if isinstance(sm.partitions, Partitions):
         for one in sm.partitions.rows:
@@ -211,7 +220,8 @@ class _Reader:
             stored=NodeState(SystemState(sm=stored)),
             notes=tuple(self.notes),
             facts=facts,
-            evidence=digest((now, stored, facts)),
+            # Roles and groups change with the other managers of the subnet.
+            evidence=digest((replace(stored, role=UNMANAGED), now.running, now.loaded, facts)),
         )
 
     def _facts(self, files: Mapping[str, host.File]) -> dict[str, str]:
@@ -364,7 +374,7 @@ class _SmChange:
         return self._change(found, blocked, puts, replace(self.context, action=action, enable=enable))
 
     def _differences(self, seen: SmState) -> tuple[Difference, ...]:
-        owned = replace(self.wanted.system.sm, **dict.fromkeys(_SHOWN, UNMANAGED))
+        owned = settled(self.wanted).system.sm
         return host.wishes(differences(owned, seen, "system.sm"))
 
     # -- files
@@ -437,6 +447,9 @@ class _SmChange:
     ) -> Change:
         lines = render_lines("opensm/commands.j2", context)
         calls: list[Step] = [host.call(line) for line in lines]
+        if not puts and context.action:
+            # Nothing before it says whether it is needed: this test does.
+            calls[-1] = replace(host.call(lines[-1]), unless=_UNLESS[context.action])
         if context.action in ("hup", "restart"):
             calls.append(Call(("touch", texts.MARK)))
         disturbs = tuple(self._disturbs(found, context.action))
@@ -488,6 +501,18 @@ class _SmChange:
             return False
         left = {(one.pkey, member) for one in have.rows for member in one.members}
         return bool(left - {(one.pkey, member) for one in want.rows for member in one.members})
+
+
+_UNLESS: Final[Mapping[str, tuple[str, ...]]] = {
+    "hup": (
+        "sh",
+        "-c",
+        f'[ -e {texts.MARK} ] && [ -z "$(find {" ".join(_FILES[:3])} -newer {texts.MARK} 2>/dev/null)" ]',
+    ),
+    "restart": ("pgrep", "-x", "opensm"),
+    "stop": ("sh", "-c", "! pgrep -x opensm"),
+}
+"""Read-only tests that exit 0 when the action is needed no more."""
 
 
 def _is_default(name: str, wanted: str | None, before: Mapping[str, str]) -> bool:

@@ -1,0 +1,76 @@
+"""A service level has no lane, or two classes have the same one.
+
+What it checks
+    The service level of every partition belongs to a class; classes have levels of their own; their lanes are
+    fewer than the lanes in use (`subnet_manager.vls`).
+
+Why it breaks RDMA
+    Traffic on a level without a class shares the lane of the lowest class, and one whose lane does not exist
+    is dropped (lane 15). Two classes on one level are one class.
+    Source: doc/QoS_management_in_OpenSM.txt; InfiniBand Architecture Specification, volume 1, 7.6.6.
+
+Wrong
+    classes: {default: {priority: 0, dscp: rest, sl: 0}}
+    partitions: [{name: tenantA, pkey: 0x0010, sl: 1}]
+
+Right
+    classes: {default: {priority: 0, dscp: rest, sl: 0}, compute: {priority: 1, sl: 1}}
+    partitions: [{name: tenantA, pkey: 0x0010, sl: 1}]
+
+When to waive it
+    Where a level shares the lane of another on purpose; say so with `vl`.
+"""
+
+from collections.abc import Iterator
+
+from rdma_fabric.checker.fabric import Judged
+from rdma_fabric.checker.rules._infiniband import index_of, network, subnets, where
+from rdma_fabric.checker.scopes import FabricRule, Hit
+from rdma_fabric.findings import Severity
+from rdma_fabric.inventory.subnets import Subnet, ib_classes, lanes_of
+
+
+def _check(judged: Judged) -> Iterator[Hit]:
+    for subnet in subnets(judged):
+        classes = ib_classes(subnet.wishes)
+        yield from _classes(judged, subnet)
+        levels = {one.sl for one in classes.values() if one.sl is not None}
+        for one in subnet.partitions.rows:
+            if one.sl not in levels and (levels or one.sl):
+                yield Hit(
+                    setting=f"partition {one.name} service level",
+                    found=str(one.sl),
+                    wanted="one of " + ", ".join(map(str, sorted(levels))) if levels else "0",
+                    message=f"partition {one.name} has service level {one.sl}, which no class has",
+                    help=f"add sl: {one.sl} to a class, or change the partition's sl",
+                    position=where(judged, subnet, "partitions", index_of(subnet, one.name), "sl"),
+                    places=network(subnet),
+                )
+
+
+def _classes(judged: Judged, subnet: Subnet) -> Iterator[Hit]:
+    names = list(ib_classes(subnet.wishes))
+    lanes = subnet.manager.vls
+    seen: dict[int | None, str] = {}
+    for name, (one, vl) in zip(names, lanes_of(subnet.wishes), strict=True):
+        problem = ""
+        if one.sl in seen:
+            key, found, wanted = "sl", str(one.sl), f"another than that of {seen[one.sl]}"
+            problem = f"classes {seen[one.sl]} and {name} have the same service level"
+        elif lanes is not None and vl >= lanes:
+            key, found, wanted = "vl", f"lane {vl}", f"below {lanes} (subnet_manager.vls)"
+            problem = f"class {name} has lane {vl}, and only {lanes} are in use"
+        seen.setdefault(one.sl, name)
+        if problem:
+            yield Hit(
+                setting=f"class {name}",
+                found=found,
+                wanted=wanted,
+                message=problem,
+                help="give every class its own sl, and as many lanes as classes",
+                position=where(judged, subnet, "..", "classes", name, key),
+                places=network(subnet),
+            )
+
+
+RULE = FabricRule("FAB075", "level-without-lane", Severity.ERROR, "0.1", "infiniband", _check, plan=True)

@@ -1,0 +1,274 @@
+"""inventory/ib-pod on the lab: real OpenSM on ibsim is programmed, changed, killed, moved by hand, undone.
+
+The tests of this file build on each other, in their order.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("asyncssh", reason="the extra rdma-fabric[lab] is not installed")
+
+from tests.support.fabrics import REPOSITORY, Fabric, lab_up, wait_for
+
+pytestmark = [pytest.mark.lab, pytest.mark.judge("opensm")]
+
+POD = REPOSITORY / "inventory" / "ib-pod"
+FOREIGN = "sminfo_polling_timeout 500\n# SHARP belongs to another team\nsharp_enabled 2\nlog_flags 0x03\n"
+A = tuple(f"gpu{number:02d}" for number in range(1, 9))
+B = tuple(f"gpu{number:02d}" for number in range(9, 17))
+MANAGERS = ("sm01", "sm02")
+LANES = (0, 1, *[0] * 14)
+ONLY_MANAGERS = ("--limit", ",".join(MANAGERS))
+
+
+@pytest.fixture(scope="module")
+def pod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
+    if shutil.which("ibsim", path="/usr/bin:/usr/sbin") is None or not Path("/usr/sbin/opensm").exists():
+        pytest.skip("opensm, ibsim-utils and infiniband-diags are not installed (scripts/packages.txt)")
+    folder = tmp_path_factory.mktemp("ib") / "pod"
+    shutil.copytree(POD, folder, ignore=shutil.ignore_patterns(".fabric"))
+    made = Fabric(folder)
+    with lab_up(made):
+        if "(InfiniBand)" in made.skipped() or set(MANAGERS) & set(made.skipped()):
+            pytest.skip(f"no InfiniBand lab here: {made.skipped()}")
+        for name in MANAGERS:
+            made.somebody(name, f"mkdir -p /etc/opensm; printf '%b' '{FOREIGN}' > /etc/opensm/opensm.conf")
+        yield made
+
+
+def ask(pod: Fabric, node: str, line: str) -> str:
+    return pod.somebody(node, line)
+
+
+def keys(pod: Fabric, node: str) -> set[str]:
+    """P_Keys of the host's port as the real tool reads them."""
+    words = re.findall(r"0x[0-9a-f]{4}", ask(pod, node, "smpquery -D pkeys 0 1"))
+    return set(words) - {"0x0000"}
+
+
+def lanes(pod: Fabric, node: str) -> tuple[int, ...]:
+    last = ask(pod, node, "smpquery -D sl2vl 0").strip().splitlines()[-1]
+    return tuple(map(int, re.findall(r"\|\s*(\d+)", last)))
+
+
+def lid(pod: Fabric, node: str) -> str:
+    found = re.search(r"^Lid:\.*(\d+)", ask(pod, node, "smpquery -D portinfo 0 1"), re.MULTILINE)
+    assert found
+    return found.group(1)
+
+
+def role(pod: Fabric, node: str) -> str:
+    found = re.search(r"priority (\d+) state \d (\w+)", ask(pod, node, "sminfo -D 0"))
+    return f"{found.group(2)} {found.group(1)}" if found else "none"
+
+
+def groups(pod: Fabric, node: str) -> dict[str, tuple[str, str]]:
+    """P_Key of each IPoIB group -> (Mtu, SL)."""
+    text = ask(pod, node, "saquery -g")
+    rows = re.findall(r"Mtu\.+(\S+)\s+pkey\.+(\S+)\s+Rate\.+\S+\s+SL\.+(\S+)", text)
+    return {pkey: (mtu, sl) for mtu, pkey, sl in rows}
+
+
+def snapshot(pod: Fabric) -> dict[str, tuple[str, frozenset[str], tuple[int, ...]]]:
+    """LID, P_Keys and lanes of every GPU host."""
+    return {name: (lid(pod, name), frozenset(keys(pod, name)), lanes(pod, name)) for name in (*A, *B)}
+
+
+def intent(pod: Fabric, old: str, new: str) -> None:
+    path = pod.folder / "fabric.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def active(pod: Fabric, yes: bool) -> None:
+    state = "active" if yes else "planned"
+    (pod.folder / "defaults.yaml").write_text(f"data: {{state: {state}}}\n", encoding="utf-8")
+
+
+def test_before_there_is_no_manager(pod: Fabric) -> None:
+    assert "Initialize" in ask(pod, "gpu01", "smpquery -D portinfo 0 1")
+    assert [role(pod, name) for name in MANAGERS] == ["none", "none"]
+
+
+def test_the_subnet_is_programmed(pod: Fabric) -> None:
+    done = pod.apply(status=0)
+    assert {done.statuses[name] for name in (*A, *B, *MANAGERS)} == {"applied"}
+    assert [role(pod, name) for name in MANAGERS] == ["SMINFO_MASTER 14", "SMINFO_STANDBY 13"]
+    assert groups(pod, "sm01") == {
+        "0xFFFF": ("0x85", "0x0"),
+        "0x8010": ("0x85", "0x1"),
+        "0x8020": ("0x85", "0x1"),
+    }
+    assert {frozenset(keys(pod, name)) for name in A} == {frozenset({"0xffff", "0x8010"})}
+    assert {frozenset(keys(pod, name)) for name in B} == {frozenset({"0xffff", "0x8020"})}
+    assert {lanes(pod, name) for name in (*A, *B)} == {LANES}
+    arbitration = ask(pod, "gpu01", "smpquery -D vlarb 0 1")
+    assert re.search(r"Low priority.*\n.*\n.*\|0x80\|0xC0\|", arbitration)
+
+
+def test_nothing_is_left_to_do(pod: Fabric) -> None:
+    assert pod.drift(status=0).drifts == {}
+    again = pod.apply(status=0)
+    assert set(again.statuses.values()) == {"unchanged"}
+
+
+def test_foreign_lines_stay(pod: Fabric) -> None:
+    for name in MANAGERS:
+        assert ask(pod, name, "cat /etc/opensm/opensm.conf").startswith(FOREIGN)
+
+
+def test_a_changed_intent_reaches_the_running_subnet(pod: Fabric) -> None:
+    lids = {name: lid(pod, name) for name in (*A, *B)}
+    intent(pod, 'members: {full: ["gpu[01-08]"]', 'members: {full: ["gpu[01-07]"]')
+    intent(pod, 'members: {full: ["gpu[09-16]"]', 'members: {full: ["gpu[08-16]"]')
+    done = pod.apply(status=0)
+    assert {name: done.statuses[name] for name in MANAGERS} == dict.fromkeys(MANAGERS, "applied")
+    wait_for(lambda: keys(pod, "gpu08") == {"0xffff", "0x8020"})
+    assert {name: lid(pod, name) for name in (*A, *B)} == lids
+    assert pod.drift(status=0).drifts == {}
+
+
+def test_a_group_that_exists_is_resized_by_a_restart(pod: Fabric) -> None:
+    intent(
+        pod,
+        "name: tenantB\n      pkey: 0x0020\n      mtu: 4096",
+        "name: tenantB\n      pkey: 0x0020\n      mtu: 2048",
+    )
+    plan = pod.run("diff", "--lab", "--format", "text").out
+    assert "systemctl restart opensm@0x0002c90300000001.service" in plan
+    pod.apply(*ONLY_MANAGERS, status=0)
+    assert groups(pod, "sm01")["0x8020"] == ("0x84", "0x1")
+
+
+def test_a_restart_is_refused_under_a_workload(pod: Fabric) -> None:
+    active(pod, True)
+    intent(pod, "mtu: 2048", "mtu: 4096")
+    done = pod.apply(*ONLY_MANAGERS, status=1)
+    assert {done.statuses[name] for name in MANAGERS} == {"rejected"}
+    assert groups(pod, "sm01")["0x8020"] == ("0x84", "0x1")
+    done = pod.apply(*ONLY_MANAGERS, "--allow", "loss", status=0)
+    assert re.search(r"wave 1 of 2: sm02\n(.*\n)*wave 2 of 2: sm01", done.err), "standby first, master last"
+    assert groups(pod, "sm01")["0x8020"] == ("0x85", "0x1")
+
+
+def test_a_port_moved_by_hand_is_named(pod: Fabric) -> None:
+    for name in MANAGERS:
+        ask(
+            pod, name, "sed -i '/0x0002c90300000103=full/d' /etc/opensm/partitions.conf; pkill -HUP -x opensm"
+        )
+    wait_for(lambda: keys(pod, "gpu03") == {"0xffff"})
+    seen = pod.drift(status=1).drifts
+    assert ("running", "ib0", "P_Keys", "0xffff", "0x8010,0xffff") in seen["gpu03"]
+    assert "gpu04" not in seen
+    assert any("0x0002c90300000103=full" in row[4] for row in seen["sm01"])
+    pod.apply(*ONLY_MANAGERS, "--allow", "loss", status=0)
+    assert keys(pod, "gpu03") == {"0xffff", "0x8010"}
+    assert pod.drift(status=0).drifts == {}
+
+
+def test_a_file_that_nobody_loaded_is_noticed(pod: Fabric) -> None:
+    ask(pod, "sm01", "sleep 1.1; touch /etc/opensm/partitions.conf")
+    seen = pod.drift("--limit", "sm01", status=1).drifts
+    assert seen == {"sm01": [("running", "", "subnet manager files loaded", "off", "on")]}
+    pod.apply("--limit", "sm01", "--allow", "loss", status=0)
+    assert pod.drift("--limit", "sm01", status=0).drifts == {}
+
+
+def test_killing_the_master_hands_over(pod: Fabric) -> None:
+    before = snapshot(pod)
+    ask(pod, "sm01", "pkill -KILL -x opensm")
+    wait_for(lambda: role(pod, "sm02") == "SMINFO_MASTER 13", seconds=30)
+    assert snapshot(pod) == before
+    assert groups(pod, "sm02")["0x8010"] == ("0x85", "0x1")
+    seen = pod.drift(status=1).drifts
+    rows = {row[2:] for row in seen["sm01"]}
+    assert ("subnet manager running", "off", "on") in rows
+    assert ("running", "", "subnet manager role", "master", "standby") in seen["sm02"]
+    done = pod.apply(*ONLY_MANAGERS, "--allow", "loss", status=0)
+    assert done.statuses["sm01"] == "applied"
+    wait_for(lambda: role(pod, "sm01") == "SMINFO_MASTER 14", seconds=30)
+    wait_for(lambda: role(pod, "sm02") == "SMINFO_STANDBY 13", seconds=30)
+    assert snapshot(pod) == before
+    assert pod.drift(status=0).drifts == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("sl: 1, bandwidth: 60%", "sl: 16, bandwidth: 60%", "fabric.yaml:9:30"),
+        ("priority: 14", "priority: 16", "fabric.yaml:18:30"),
+        ("pkey: 0x0010\n      mtu: 4096", "pkey: 0x0010\n      mtu: 4000", "fabric.yaml:28:12"),
+    ],
+    ids=["service level", "priority", "mtu"],
+)
+def test_a_value_out_of_range_is_refused_before_the_push(pod: Fabric, old: str, new: str, where: str) -> None:
+    files = ask(pod, "sm01", "cat /etc/opensm/*")
+    logins = len(pod.lines("sm01"))
+    intent(pod, old, new)
+    try:
+        done = pod.run("apply", "--lab", "--yes", status=2)
+    finally:
+        intent(pod, new, old)
+    assert where in done.text
+    assert len(pod.lines("sm01")) == logins
+    assert ask(pod, "sm01", "cat /etc/opensm/*") == files
+
+
+BROKEN = "Default=0x7fff, ipoib, mtu=5 : ALL=full, SELF=full ;\ntenantA=0x0010, ipoib\n"
+
+
+def test_a_broken_partitions_file_is_refused_before_the_push(pod: Fabric) -> None:
+    text = (pod.folder / "fabric.yaml").read_text(encoding="utf-8")
+    files = ask(pod, "sm01", "cat /etc/opensm/*")
+    (pod.folder / "partitions.conf").write_text(BROKEN, encoding="utf-8")
+    head = text.partition("  partitions:\n")[0]
+    try:
+        (pod.folder / "fabric.yaml").write_text(
+            f"{head}  partitions_file: partitions.conf\n", encoding="utf-8"
+        )
+        done = pod.run("apply", "--lab", "--yes", status=2)
+    finally:
+        (pod.folder / "fabric.yaml").write_text(text, encoding="utf-8")
+    assert "partitions.conf:2:" in done.text and "no partition definition found" in done.text
+    assert ask(pod, "sm01", "cat /etc/opensm/*") == files
+    assert keys(pod, "gpu01") == {"0xffff", "0x8010"}
+
+
+def test_real_opensm_drops_that_file_as_a_whole(pod: Fabric) -> None:
+    """Why it must not get there: every tenant is open after one signal. The read-back says so."""
+    for name in MANAGERS:
+        shell = BROKEN.replace("\n", "\\n")
+        ask(pod, name, f"printf '{shell}' > /etc/opensm/partitions.conf; pkill -HUP -x opensm; sleep 1")
+    wait_for(lambda: keys(pod, "gpu01") == {"0xffff"})
+    seen = pod.drift(status=1)
+    assert "partitions.conf:2: no partition definition found" in seen.out
+    assert any("no tenantA" in row[3] for row in seen.drifts["sm01"])
+    pod.apply(*ONLY_MANAGERS, "--allow", "loss", status=0)
+    assert keys(pod, "gpu01") == {"0xffff", "0x8010"}
+
+
+def test_a_rollback_brings_the_subnet_back(pod: Fabric) -> None:
+    before = ask(pod, "sm01", "cat /etc/opensm/partitions.conf")
+    intent(pod, "pkey: 0x0010", "pkey: 0x0011")
+    pod.apply(*ONLY_MANAGERS, "--allow", "loss", status=0)
+    wait_for(lambda: keys(pod, "gpu01") == {"0xffff", "0x8011"})
+    pod.rollback("", "--allow", "loss", status=0)
+    wait_for(lambda: keys(pod, "gpu01") == {"0xffff", "0x8010"})
+    assert ask(pod, "sm01", "cat /etc/opensm/partitions.conf") == before
+    intent(pod, "pkey: 0x0011", "pkey: 0x0010")
+    assert pod.drift(*ONLY_MANAGERS, status=0).drifts == {}
+
+
+def test_a_reboot_brings_the_manager_back(pod: Fabric) -> None:
+    from rdma_fabric.lab import fabric as lab
+
+    lab.reboot(pod.folder, "sm01")
+    wait_for(lambda: role(pod, "sm01") == "SMINFO_MASTER 14", seconds=30)
+    assert pod.drift(*ONLY_MANAGERS, status=0).drifts == {}
