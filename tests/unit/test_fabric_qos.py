@@ -180,6 +180,12 @@ class Bench:
         path = self.tools / "done"
         return path.read_text().splitlines() if path.exists() else []
 
+    @property
+    def attributes(self) -> dict[str, str]:
+        """Every file below the fake /sys with its content."""
+        found = [path for path in self.sys.rglob("*") if path.is_file()]
+        return {f"/{path.relative_to(self.sys)}": path.read_text().strip() for path in found}
+
     def file(self, path: str) -> str:
         return (self.sys / path.lstrip("/")).read_text().strip()
 
@@ -427,11 +433,10 @@ def test_what_people_see_is_what_runs(
         bench.starts("fw", "pcp")
     facts = {"rdma eth0": "mlx5_0", "stack eth0": stack, "tool eth0": tool}
     lines = nic_mlx5._lines(PORT, settings, before, facts)
+    unchanged = bench.attributes
     bench.run("eth0", "NIC=mlx5", *(f"{key}={value}" for key, value in settings.items()))
     assert bench.done == [line for line in lines if not line.startswith("echo ")]
-    for line in lines:
-        if line.startswith("echo "):
-            _, value, _, path = line.split()
-            assert bench.file(path) == value
+    written = {line.split()[3]: line.split()[1] for line in lines if line.startswith("echo ")}
+    assert dict(bench.attributes.items() - unchanged.items()) == written
     # dcb has no word for trust dscp: the first DSCP entry turns it.
     assert bool(lines) == (tool == "mlnx_qos" or settings != {"TRUST": "dscp"})
