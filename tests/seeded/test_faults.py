@@ -15,6 +15,8 @@ from tests.seeded.conftest import RECALL
 from tests.seeded.faults import KINDS, Expect, Kind, NoPlace, Variant
 from tests.seeded.judge import Base, complaints, verdict
 
+pytestmark = pytest.mark.slow
+
 Bases = dict[str, Base]
 Record = Callable[[str, object], None]
 NAMES = tuple(faults.bases())

@@ -1,4 +1,4 @@
-"""Headroom that vendors ship, judged by our rule: what it rejects, and how far our numbers are from theirs."""
+"""Headroom that vendors ship, judged by our rule: what it rejects, how far our numbers are from theirs."""
 
 from __future__ import annotations
 

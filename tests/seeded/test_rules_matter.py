@@ -12,6 +12,8 @@ from tests.seeded import faults
 from tests.seeded.faults import NoPlace, Variant
 from tests.seeded.judge import Base, complaints
 
+pytestmark = pytest.mark.slow
+
 Bases = dict[str, Base]
 RULES = [rule for rule in registry.rules() if rule.family != "infiniband"]
 """InfiniBand's rules have a suite of their own beside their platforms."""

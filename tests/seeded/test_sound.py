@@ -13,6 +13,8 @@ from tests.seeded import fabrics
 from tests.seeded.fabrics import COUNT, SHAPES, VENDORS, WISHES
 from tests.seeded.judge import loud, sound, verdict
 
+pytestmark = pytest.mark.slow
+
 CHUNK = 20
 
 ALLOWED: dict[tuple[str, str], str] = {
