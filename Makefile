@@ -6,7 +6,7 @@ BIN := .venv/bin
 TEST_JOBS ?= 2
 QUICK_TESTS = $(wildcard tests/unit tests/rules tests/golden tests/errors tests/observe)
 
-.PHONY: help setup demo test check lint golden docs bench wheel clean
+.PHONY: help setup demo test check lint golden docs mutants bench wheel clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 10
@@ -37,6 +37,9 @@ golden: setup ## write the expected outputs anew; read the git diff afterwards
 
 docs: setup ## the parts of the documentation that follow from the code
 	$(BIN)/python scripts/gen_docs
+
+mutants: setup ## takes template lines away that only the platforms' own tests can miss (minutes)
+	$(BIN)/python scripts/mutants
 
 bench: setup ## seconds and peak memory at 1,000 and 4,000 hosts
 	$(BIN)/pytest -m benchmark -s

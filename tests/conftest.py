@@ -28,6 +28,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if mutant := os.environ.get("FABRIC_TEMPLATE_MUTANT"):
+        from tests.support import mutant as mutants
+
+        mutants.install(mutant)
     if _in_ci() and config.getoption("--update-golden"):
         raise pytest.UsageError("--update-golden would make every comparison pass; CI refuses it")
     whole_suite = os.environ.get("FABRIC_ALL_JUDGES") == "1"
