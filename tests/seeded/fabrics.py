@@ -717,10 +717,50 @@ def _vary(fabric: Fabric, variety: str, plan: Plan, rng: random.Random) -> None:
     if "spine-ramp" in fabric.traits and not fabric.switches("spine"):
         fabric.intent["overrides"][0]["where"] = "role=leaf"
     _lives(fabric, rng)
+    if rng.random() < 0.3:
+        _spare(fabric, rng)
+    if rng.random() < 0.3:
+        _svi(fabric, rng)
+    if rng.random() < 0.3:
+        _described(fabric, plan, rng)
     if plan.storage == "own" and variety == "plain":
         fabric.intent["networks"]["storage"] = {"mtu": {"host": 4200}}
     if rng.random() < 0.3 and variety not in ("small-mtu", "rdma-2048", "vxlan"):
         _exceptions(fabric, rng)
+
+
+def _spare(fabric: Fabric, rng: random.Random) -> None:
+    """A host that waits for its cables, with a waiver; sometimes a retired one."""
+    group = fabric.nodes[fabric.hosts()[0]].group
+    fabric.nodes["spare01"] = Node("spare01", group, "198.51.100.1")
+    waiver = {"rule": rng.choice(["node-without-cables", "FAB047"]), "node": "spare01"}
+    fabric.intent["waivers"] = [waiver | {"until": "2027-01-31", "reason": "cables come in May, ticket 4711"}]
+    if rng.random() < 0.5:
+        fabric.nodes["old01"] = Node("old01", group, "198.51.100.2", {"state": "retired"})
+
+
+def _svi(fabric: Fabric, rng: random.Random) -> None:
+    """Leaves route: a VLAN interface in the network."""
+    for name in fabric.switches("leaf"):
+        port = "vlan100" if fabric.platform(name) == "cumulus" else "Vlan100"
+        fabric.port_data(name, port).update(kind="svi", vlan=100, network="compute")
+    if "pfc" in fabric.intent and rng.random() < 0.5:
+        fabric.intent["mtu"]["svi"] = fabric.intent["mtu"]["switch"]
+
+
+def _described(fabric: Fabric, plan: Plan, rng: random.Random) -> None:
+    """What the cable plan must be, slots, and words that switches share."""
+    fabric.intent["topology"] = {"oversubscription": f"{rng.randint(8, 20)}:1"}
+    if plan.leaves > 1 and plan.rails > 1:
+        fabric.intent["topology"]["dual_homed"] = True
+    for group in fabric.groups.values():
+        data = group["data"]
+        if data["role"] == "host":
+            for port in data["ports"].values():
+                if port.get("speed") != "800G" and port.get("kind") != "bond":
+                    port["pcie"] = {"generation": 5, "lanes": 16}
+        else:
+            data["options"] = {"adaptive_routing": "spray"}
 
 
 def _lives(fabric: Fabric, rng: random.Random) -> None:

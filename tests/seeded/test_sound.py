@@ -67,6 +67,9 @@ def test_every_listed_warning_is_needed(tmp_path: Path) -> None:
 def test_all_shapes_intents_and_vendors_occur() -> None:
     traits = {trait for fabric in fabrics.every() for trait in fabric.traits}
     assert {*SHAPES, *WISHES, *VENDORS} <= traits
+    texts = ["".join(fabric.files().values()) for fabric in fabrics.every()]
+    for word in ("waivers:", "kind: svi", "state: retired", "2001:db8::", "topology:", "[01-"):
+        assert any(word in text for text in texts), word
     assert COUNT >= 200
     files = {tuple(sorted(fabric.files().items())) for fabric in fabrics.every()}
     assert len(files) == COUNT
