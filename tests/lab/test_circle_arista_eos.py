@@ -355,10 +355,11 @@ def test_two_runs_that_started_together_both_stop() -> None:
     other = driver(one.device, "k3")
     one.drive.steps(change.lock)
     other.steps(change.lock)
-    one.drive.steps(change.stage[:1])
-    other.steps(change.stage[:1])
+    # Look at what is there, then open the session: both runs get that far before either goes on.
+    one.drive.steps(change.stage[:2])
+    other.steps(change.stage[:2])
     with pytest.raises(Refused, match="fabric-k3"):
-        one.drive.steps(change.stage[1:])
+        one.drive.steps(change.stage[2:])
 
 
 def test_a_dead_run_is_noted_and_recovered() -> None:
