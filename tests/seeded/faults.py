@@ -616,6 +616,24 @@ def _(scene: Scene) -> Expect:
     return at(*leaves, settings="lossless routes", says="circle")
 
 
+@kind("circle when one cable fails", "intent", alone=True, bases=("eos", "sonic", "cumulus", "mixed"))
+def _(scene: Scene) -> Expect:
+    leaves, spines = scene.fabric.switches("leaf")[:2], scene.fabric.switches("spine")
+    ends = [scene.fabric.new_port(name, 40) for name in leaves]
+    # Only two leaves, a cable between them, and hosts on the spines too.
+    keep = {*leaves, *spines, *scene.fabric.hosts()}
+    cables = [one for one in scene.fabric.cables if {one.a, one.b} <= keep]
+    cables.append(Cable(leaves[0], ends[0], leaves[1], ends[1], 5))
+    for number, host in enumerate(scene.fabric.hosts()):
+        for port, spine in zip(("eth2", "eth3"), spines, strict=True):
+            cables.append(Cable(host, port, spine, scene.fabric.new_port(spine, 41 + number), 5))
+    scene.fabric.cables = cables
+    for name in scene.fabric.switches("leaf")[2:]:
+        del scene.fabric.nodes[name]
+    places = (*leaves, *spines)
+    return at(*places, settings="lossless routes", severity=WARNING, says="fails")
+
+
 @kind("slot slower than the nic", "inventory")
 def _(scene: Scene) -> Expect:
     host, port = scene.host_port()
