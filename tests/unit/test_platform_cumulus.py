@@ -41,6 +41,7 @@ from rdma_fabric.state import (
     Share,
     WatchdogTimers,
     differences,
+    known,
 )
 from rdma_fabric.templating import render_lines
 
@@ -1083,17 +1084,27 @@ def test_live_right_and_stored_wrong_is_saved() -> None:
 
 
 def test_disturbances_name_their_source() -> None:
-    (one,) = first_change().disturbs
+    moved, one = sorted(first_change().disturbs, key=lambda item: "" in item.ports)
     assert (one.level, one.ports) == (Disturbs.LOSS, ("",))
     assert "Quality of Service" in one.source
+    assert (moved.level, moved.ports, moved.source) == (Disturbs.LOSS, ("swp1", "swp2"), "experience")
     hw = hardware()
     at = seen_config(expanded(AT_INTENT), hw)
-    hitless = PLATFORM.change(
-        at, realized(with_class(roce(trust="both"), 3, ecn=Ecn(Amount(1), Amount(2))), hw), hw
-    )
+    hitless = PLATFORM.change(at, realized(with_class(roce(), 3, ecn=Ecn(Amount(1), Amount(2))), hw), hw)
     assert hitless.lines and hitless.disturbs == ()
     smaller = PLATFORM.change(at, realized(replace(roce(), mtu=Mtu(4200)), hw), hw)
     assert [(one.ports, one.source) for one in smaller.disturbs] == [(("swp1", "swp2"), "experience")]
+
+
+def test_marked_traffic_that_changes_its_priority_is_disturbed() -> None:
+    """A DSCP that leaves the lossless priority under a running job is loss, however softly it is loaded."""
+    hw = hardware()
+    at = seen_config(expanded(AT_INTENT), hw)
+    points = list(known(roce().qos.dscp_to_priority))
+    points[24], points[26] = points[26], points[24]
+    for other in (roce(dscp_to_priority=tuple(points)), roce(trust="both")):
+        (one,) = PLATFORM.change(at, realized(other, hw), hw).disturbs
+        assert (one.level, one.ports) == (Disturbs.LOSS, ("swp1", "swp2"))
 
 
 ERRORS = [

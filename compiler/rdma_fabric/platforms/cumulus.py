@@ -217,11 +217,13 @@ def _revision(
 
 _PAGE: Final = 'Cumulus Linux, Quality of Service, "switchd and QoS"'
 # switchd takes most of QoS by a reload without loss; buffers, PFC and pause may lose packets for a moment
-# on any port, and so does qos_infra.conf, where the traffic classes of priorities are written.
+# on any port, and so does qos_infra.conf, where the traffic classes of priorities are written. A reload that
+# itself loses nothing still moves marked traffic to another priority, maybe one that nobody pauses.
 _HARM: Final = (
     (r"qos\.(classes\.\d\.(pfc_[tr]x|headroom)|cable_m)", "", "PFC or its buffers are set anew", _PAGE),
     (r"qos\.classes\.\d\.queue", "", "a class moves to another queue", _PAGE),
     (r"qos\.global_pause", "", "link pause is set anew", _PAGE),
+    (r"qos\.(trust|(dscp|pcp)_to_priority)", "port", "packets move to another priority", "experience"),
     (r"mtu\.ip", "port", "the MTU changes", "experience"),
 )
 
