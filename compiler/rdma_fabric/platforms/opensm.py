@@ -446,12 +446,9 @@ class _SmChange:
         context: Context,
     ) -> Change:
         lines = render_lines("opensm/commands.j2", context)
-        calls: list[Step] = [host.call(line) for line in lines]
-        if not puts and context.action:
-            # Nothing before it says whether it is needed: this test does.
-            calls[-1] = replace(host.call(lines[-1]), unless=_UNLESS[context.action])
-        if context.action in ("hup", "restart"):
-            calls.append(Call(("touch", texts.MARK)))
+        # Where no file comes before it, a test says whether the action is needed.
+        unless = _UNLESS[context.action] if context.action and not puts else ()
+        calls = _calls(lines, context.action, unless)
         disturbs = tuple(self._disturbs(found, context.action))
         now = self.seen.running.system.sm
         order = 1 if now.role == "master" else 0
@@ -476,10 +473,8 @@ class _SmChange:
             back = replace(
                 context, action="restart" if context.action == "stop" else context.action, enable=False
             )
-        calls = [replace(host.call(line), late=True) for line in render_lines("opensm/commands.j2", back)]
-        if back.action in ("hup", "restart"):
-            calls.append(Call(("touch", texts.MARK), late=True))
-        return tuple(calls)
+        lines = render_lines("opensm/commands.j2", back)
+        return tuple(replace(step, late=True) for step in _calls(lines, back.action))
 
     def _disturbs(self, found: tuple[Difference, ...], action: Action) -> Iterable[Disturbance]:
         now = self.seen.running.system.sm
@@ -501,6 +496,16 @@ class _SmChange:
             return False
         left = {(one.pkey, member) for one in have.rows for member in one.members}
         return bool(left - {(one.pkey, member) for one in want.rows for member in one.members})
+
+
+def _calls(lines: tuple[str, ...], action: Action, unless: tuple[str, ...] = ()) -> tuple[Call, ...]:
+    """The commands; the last one, by which OpenSM reads its files, also leaves our mark."""
+    calls = [host.call(line) for line in lines]
+    if action in ("hup", "restart"):
+        calls[-1] = Call(("sh", "-c", f"{lines[-1]} && touch {texts.MARK}"))
+    if unless:
+        calls[-1] = replace(calls[-1], unless=unless)
+    return tuple(calls)
 
 
 _UNLESS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -101,6 +101,10 @@ def _networkd(ending: str) -> dict[str, int]:
     matched: set[str] = set()
     for path in _files(_NETWORKD, ending):
         sections = _ini(path)
+        # systemd.network(5): drop-ins of a file, from all folders in the order of their names
+        for more in _files(tuple(f"{folder}/{path.rpartition('/')[2]}.d" for folder in _NETWORKD), ".conf"):
+            for name, values in _ini(more).items():
+                sections.setdefault(name, {}).update(values)
         match = sections.get("Match", {})
         names = (match.get("Name", "") + " " + match.get("OriginalName", "")).split()
         macs = [

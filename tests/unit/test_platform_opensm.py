@@ -1,0 +1,232 @@
+"""OpenSM: strict reading of its files, foreign lines, and what each change makes it do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rdma_fabric.hardware import Hardware, PortHardware
+from rdma_fabric.inventory.partitions import read_partitions
+from rdma_fabric.inventory.subnets import port_keys
+from rdma_fabric.platforms import _opensm_files as texts
+from rdma_fabric.platforms._contract import Call, Change, Disturbs, Put
+from rdma_fabric.platforms.opensm import PLATFORM
+from rdma_fabric.state import (
+    UNMANAGED,
+    NodeState,
+    Observation,
+    Partition,
+    Partitions,
+    SmState,
+    SystemState,
+)
+
+HW = Hardware(("linux", "nic_ib", "opensm"), ports=(PortHardware("ib0", nic="ib", rdma="mlx5_0"),))
+DEFAULT = Partition("Default", 0x7FFF, True, 4096, members=("ALL=full", "ALL_SWITCHES=full", "SELF=full"))
+BLUE = Partition("blue", 0x10, True, 4096, sl=1, members=("0x0002c90300000001=full", "SELF=limited"))
+WANTED = SmState(
+    running=True,
+    role="master",
+    loaded=True,
+    guid="0x0002c90300000009",
+    priority=14,
+    routing=("ftree", "updn"),
+    vls=2,
+    sl_to_vl=(0, 1, *[0] * 14),
+    high_limit=4,
+    high=("0:0",),
+    low=("0:128", "1:192"),
+    levels=("any, pkey 0x0010: 1", "default: 0"),
+    partitions=Partitions((DEFAULT, BLUE)),
+)
+
+
+def _state(sm: SmState) -> NodeState:
+    return NodeState(SystemState(sm=sm))
+
+
+def _seen(sm: SmState, **files: str) -> Observation:
+    names = {
+        "conf": texts.CONF,
+        "partitions": texts.PARTITIONS,
+        "policy": texts.POLICY,
+        "default": texts.DEFAULTS,
+    }
+    facts = tuple(sorted((f"text {names[name]}", text) for name, text in files.items()))
+    return Observation(_state(sm), _state(sm), facts=facts)
+
+
+def _files() -> dict[str, str]:
+    from rdma_fabric.templating import render
+
+    context = PLATFORM.context(_state(WANTED), HW)
+    return {
+        name: render(f"opensm/{template}.j2", context)
+        for name, template in (
+            ("conf", "opensm.conf"),
+            ("partitions", "partitions.conf"),
+            ("policy", "qos-policy.conf"),
+            ("default", "defaults"),
+        )
+    }
+
+
+def _change(wanted: SmState, seen: Observation | None = None) -> Change:
+    return PLATFORM.change(seen or _seen(WANTED, **_files()), _state(wanted), HW)
+
+
+def _calls(change: Change) -> list[str]:
+    return [" ".join(step.argv) for step in change.commit if isinstance(step, Call)]
+
+
+# -- reading
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("Default=0x7fff, mtu=4096 : ALL ;", 1, "mtu=4096 is not a code"),
+        ("Default=0x7fff, mtu=9 : ALL ;", 1, "mtu=9 is not a code"),
+        ("Default=0x7fff, m=5 : ALL ;", 1, "m=5 is not a flag"),
+        ("\nDefault=0x7fff, sl=16 : ALL ;", 2, "sl=16 is not a service level"),
+        ("Default=0x7fff, rate=1 : ALL ;", 1, "rate=1 is not a code"),
+        ("Default=0x7fff, scope=0 : ALL ;", 1, "scope=0 is not a scope"),
+        ("Default=0x7fff : ALL=ful ;", 1, "ALL=ful"),
+        ("Default=0x7fff : 0xzz ;", 1, "bad PortGUID 0xzz"),
+        ("Default=0x7fff, ipoib\n", 1, "no partition definition found"),
+        ("a=0x8001 : ALL ;", 1, "0x8001 holds the membership bit"),
+        ("a=0x0 : ALL ;", 1, "0x0 is not a P_Key"),
+        ("a=0x1, defmember=some : ALL ;", 1, "defmember=some"),
+        ("a=0x1 : ALL", 1, "the last statement does not end"),
+        ("", 1, "no partition definition found"),
+        ("a=0x1 : " + "0x1," * 1100 + "ALL ;", 1, "the line is too long"),
+    ],
+)
+def test_what_opensm_would_skip_or_drop_is_a_problem(text: str, line: int, message: str) -> None:
+    problems = read_partitions(text).problems
+    assert (line, message) in [(one.line, one.message) for one in problems]
+
+
+def test_what_is_written_is_read_again() -> None:
+    assert read_partitions(_files()["partitions"]).partitions == WANTED.partitions
+    assert read_partitions(_files()["partitions"]).problems == ()
+
+
+def test_the_last_word_on_a_member_counts() -> None:
+    """As Debian's 3.3.23 does (run): ALL=limited after GUID=full makes the port limited."""
+    guid = "0x0002c90300000001"
+    first = read_partitions(f"a=0x1 : ALL=limited, {guid}=full ;").partitions
+    assert port_keys(first, guid, ()) == (0x8001,)
+    two = read_partitions(f"a=0x1 : {guid}=full ;\na=0x1 : {guid}=limited ;").partitions
+    assert port_keys(two, guid, ()) == (0x0001,)
+
+
+# -- changing
+
+
+def test_nothing_to_do() -> None:
+    assert _change(WANTED).empty
+
+
+@pytest.mark.parametrize(
+    ("changed", "call", "level"),
+    [
+        ({"priority": 12}, "pkill -HUP -x opensm", Disturbs.NOTHING),
+        ({"levels": ("default: 0",)}, "pkill -HUP -x opensm", Disturbs.NOTHING),
+        ({"low": ("0:64", "1:64")}, "pkill -HUP -x opensm", Disturbs.LOSS),
+        ({"routing": ("updn",)}, "systemctl restart opensm@0x0002c90300000009.service", Disturbs.LOSS),
+        ({"lmc": 2}, "systemctl restart opensm@0x0002c90300000009.service", Disturbs.LOSS),
+        ({"both": True}, "systemctl restart opensm@0x0002c90300000009.service", Disturbs.LOSS),
+        (
+            {"partitions": Partitions((DEFAULT, replace(BLUE, members=("SELF=limited",))))},
+            "pkill -HUP -x opensm",
+            Disturbs.LOSS,
+        ),
+        (
+            {"partitions": Partitions((DEFAULT, BLUE, replace(BLUE, name="red", pkey=0x11)))},
+            "pkill -HUP -x opensm",
+            Disturbs.NOTHING,
+        ),
+        (
+            {"partitions": Partitions((DEFAULT, replace(BLUE, mtu=2048)))},
+            "systemctl restart opensm@0x0002c90300000009.service",
+            Disturbs.LOSS,
+        ),
+        ({"running": False}, "systemctl stop opensm@0x0002c90300000009.service", Disturbs.LOSS),
+    ],
+)
+def test_what_a_change_makes_opensm_do(changed: dict[str, object], call: str, level: Disturbs) -> None:
+    change = _change(replace(WANTED, **changed))  # type: ignore[arg-type]
+    assert any(call in one for one in _calls(change))
+    assert change.level == level
+    assert call in change.lines
+    late = [step for step in change.undo if isinstance(step, Call) and step.late]
+    assert late, "OpenSM reads its files again once an undo has brought them back"
+
+
+def test_files_that_nobody_loaded_need_a_signal_only() -> None:
+    change = _change(WANTED, _seen(replace(WANTED, loaded=False), **_files()))
+    assert not [step for step in change.commit if isinstance(step, Put)]
+    signal = change.commit[0]
+    assert isinstance(signal, Call) and "pkill -HUP -x opensm" in signal.argv[2] and signal.unless
+
+
+def test_the_master_goes_last() -> None:
+    master = _change(replace(WANTED, priority=12))
+    standby = _change(replace(WANTED, priority=12), _seen(replace(WANTED, role="standby"), **_files()))
+    assert master.turn[0] == standby.turn[0] and standby.turn < master.turn
+
+
+def test_foreign_options_stay_in_their_places() -> None:
+    foreign = "# ours\nsharp_enabled 2\nsm_priority 3\nlog_flags 0x03\nsm_priority 4\n"
+    change = _change(WANTED, _seen(replace(WANTED, priority=4, running=False, loaded=False), conf=foreign))
+    put = next(step for step in change.commit if isinstance(step, Put) and step.path == texts.CONF)
+    assert put.text is not None and put.was
+    assert put.text.startswith("# ours\nsharp_enabled 2\nlog_flags 0x03\nsm_priority 14\n")
+
+
+def test_an_option_that_goes_leaves_no_line() -> None:
+    files = _files()
+    change = _change(replace(WANTED, routing=()), _seen(WANTED, **files))
+    put = next(step for step in change.commit if isinstance(step, Put) and step.path == texts.CONF)
+    assert put.text == files["conf"].replace("routing_engine ftree,updn\n", "")
+
+
+def test_a_policy_with_match_rules_is_left_alone() -> None:
+    (question,) = PLATFORM.questions(HW)
+    policy = "qos-levels\n qos-level\n name: DEFAULT\n sl: 0\n end-qos-level\nend-qos-levels"
+    answer = f"@@files\n=={texts.POLICY}\n{policy}\n=={texts.CONF}\nqos TRUE\n@=0\n@@process\nnone\n@=0\n"
+    seen = PLATFORM.parse({question: answer}, HW)
+    change = PLATFORM.change(seen, _state(WANTED), HW)
+    assert "system.sm.levels" in {one.path for one in change.blocked}
+    assert texts.POLICY not in {step.path for step in change.commit if isinstance(step, Put)}
+    assert any(texts.POLICY in note for note in seen.notes)
+
+
+def test_somebody_elses_manager_is_compared_and_never_written() -> None:
+    hw = replace(HW, options=(("sm_owner", "ufm"),))
+    change = PLATFORM.change(_seen(WANTED, **_files()), _state(replace(WANTED, priority=1)), hw)
+    assert change.empty and [one.path for one in change.blocked] == ["system.sm.priority"]
+
+
+@pytest.mark.parametrize("name", ["mtu", "rate", "scope"])
+def test_realize_is_idempotent_without_a_group(name: str) -> None:
+    raw = replace(BLUE, ipoib=False, rate="200", scope=2)
+    first = PLATFORM.realize(_state(replace(WANTED, partitions=Partitions((raw,)))), HW).state
+    assert PLATFORM.realize(first, HW).state == first
+    found = first.system.sm.partitions
+    assert isinstance(found, Partitions)
+    assert getattr(found.rows[0], name) == {"mtu": 2048, "rate": UNMANAGED, "scope": UNMANAGED}[name]
+
+
+def test_values_out_of_range_are_told_as_opensm_takes_them() -> None:
+    values, notes = texts.read_values({"sm_priority": "99"})
+    assert values["priority"] == 0
+    assert notes == ["/etc/opensm/opensm.conf: sm_priority 99 is out of range, OpenSM uses 0"]
+
+
+def test_an_answer_that_was_cut_off_is_unknown() -> None:
+    seen = PLATFORM.parse({}, HW)
+    change = PLATFORM.change(seen, _state(WANTED), HW)
+    assert change.empty and change.blocked
