@@ -191,6 +191,22 @@ def test_a_line_that_is_accepted_and_ignored(
     assert set(fabric.drift(*limit(spoiled)).drifts) == {first}
 
 
+@pytest.mark.parametrize("platform", ["sonic"], indirect=True)
+def test_a_save_that_is_accepted_and_ignored(
+    fabric: Fabric, spoiled: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nodes, "SOAK_S", 0.5)
+    first, second = spoiled
+    fabric.somebody(first, "sudo config save -y")
+    with fabric.broken(first, "ignore", r"config save"):
+        found = fabric.apply(*push(spoiled), status=1)
+    assert found.statuses[second] in GOOD
+    assert found.statuses[first] == "failed"
+    assert "not saved" in found.rows[first]["detail"] or "reboot would bring" in found.rows[first]["detail"]
+    assert fabric.apply(*push(spoiled)).statuses[first] in GOOD
+    assert fabric.drift(*limit(spoiled)).drifts == {}
+
+
 def test_a_commit_that_waits(fabric: Fabric, spoiled: tuple[str, str]) -> None:
     first, second = spoiled
     lab.break_(fabric.folder, first, "hold")

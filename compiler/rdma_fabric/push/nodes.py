@@ -30,6 +30,8 @@ DIFF = "diff"
 """Name under which a platform's last stage step keeps the device's own diff."""
 BASE = "base"
 """Name under which a platform's stage keeps what the device is configured as, right before it stages."""
+STORED = "stored"
+"""Where of a change that works and was not saved."""
 SOAK_S = 10.0
 """Longest time for which a read-back is repeated before the node counts as not as wanted; seconds."""
 PAUSE_S = 0.5
@@ -164,11 +166,30 @@ class NodeReach:
                 result = self._steps(session, job, steps, words)
                 if not result.ok:
                     return Outcome(False, f"{result.text} (at: {result.line})", where)
-            return Outcome(True)
+            return self._stored(session, job)
 
         found = self._each(jobs, one)
-        unsure = {name: jobs[name] for name, one in found.items() if not one.ok}
+        unsure = {name: jobs[name] for name, one in found.items() if not one.ok and one.where != STORED}
         return found | self._settle(unsure, found, run)
+
+    @staticmethod
+    def _stored(session: Session, job: Job) -> Outcome:
+        """Read back what a reboot would bring, where it is shown: a save may be accepted and ignored."""
+        wanted = job.change.expected
+        seen = read(session, job.hardware) if wanted is not None and job.change.save else None
+        if wanted is None or seen is None or seen.stored is None:
+            return Outcome(True)
+        blocked = {one.path for one in job.change.blocked}
+        lost = [
+            one for one in differences(wanted, seen.stored) if not one.unknown and one.path not in blocked
+        ]
+        if not lost:
+            return Outcome(True)
+        first = deviations(lost, wanted, seen.stored)[0]
+        text = (
+            f"it works, but a reboot would bring {first.setting} {first.found} back instead of {first.wanted}"
+        )
+        return Outcome(False, text, STORED)
 
     def _settle(self, jobs: Mapping[str, Job], broke: Mapping[str, Outcome], run: str) -> dict[str, Outcome]:
         """Drops what still waits for a confirm, then looks: the change holds and is saved, or it is gone."""
