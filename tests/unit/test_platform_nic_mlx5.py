@@ -457,6 +457,11 @@ def test_a_blank_port() -> None:
     assert found.notes == () and len(found.evidence) == 64
 
 
+def test_another_stack_than_the_inventory_says_is_told() -> None:
+    (note,) = observe(stack=("inbox", 0)).notes
+    assert note.startswith("eth0: ") and "write `stack: inbox`" in note
+
+
 @pytest.mark.parametrize("text", ["", "bash: sh: command not found", "@@qos eth0\nhalf"])
 def test_what_is_not_understood_is_unknown(text: str) -> None:
     found = PLATFORM.parse(dict.fromkeys(PLATFORM.questions(HW), text), HW)

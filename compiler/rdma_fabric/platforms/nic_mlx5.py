@@ -154,6 +154,11 @@ class NicMlx5:
             live.append(PortState(port.name, port.kind, _by_kind(now, port)))
             kept.append(PortState(port.name, port.kind, _by_kind(boot, port)))
             notes += reader.notes(parts, port.name)
+            if stack != (wish := hw.option("stack", "ofed")):
+                notes.append(
+                    f"{port.name}: its driver is of the {stack} stack, the inventory says {wish}; "
+                    f"write `stack: {stack}` in the node's data"
+                )
             facts |= _facts(parts, port, stack)
             if not parts.get(f"stack {port.name}", Section()).ok:
                 notes.append(f"{port.name}: the answer about its NIC was not understood")
