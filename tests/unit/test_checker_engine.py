@@ -204,6 +204,19 @@ def test_a_waived_error_rejects_nobody(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("pattern", ["gpu[01-02]", "gpu0[12]"])
+def test_a_waiver_of_some_places_splits_the_finding(tmp_path: Path, pattern: str) -> None:
+    waiver = f"waivers:\n  - {{rule: FAB021, node: '{pattern}', until: 2026-06-30, reason: cable swap}}\n"
+    seen = {name: {"running": {"eth0": MTU_1500}} for name in ("gpu01", "gpu02", "gpu03")}
+    report = _report(tmp_path, append={"fabric.yaml": waiver}, observed=seen)
+    told = {bool(one.waived): one.message for one in report.findings if one.name == "mtu-below-rdma"}
+    assert told == {
+        True: "gpu[01-02] eth0 cannot carry RDMA MTU 4096",
+        False: "gpu03 eth0 cannot carry RDMA MTU 4096",
+    }
+    assert report.rejected == ("gpu03",)
+
+
 def test_a_finding_about_the_whole_fabric_has_no_place(only: Any, tmp_path: Path) -> None:
     only(FabricRule("FAB801", "rule-1", Severity.ERROR, "0.1", "test", lambda judged: [_hit("x")], plan=True))
     [one] = _report(tmp_path).findings

@@ -6,11 +6,14 @@ import datetime
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cache
 
 from rdma_fabric.checker import registry
 from rdma_fabric.checker.scopes import WaiverRule, WaiverView
-from rdma_fabric.findings import Finding, Place, did_you_mean
+from rdma_fabric.checker.words import places_text
+from rdma_fabric.findings import BadValue, Finding, Place, did_you_mean
 from rdma_fabric.intent.models import Waiver
+from rdma_fabric.inventory.ranges import expand
 from rdma_fabric.resolve import Resolved
 
 
@@ -61,11 +64,17 @@ def _waive(findings: Iterable[Finding], waiver: Waiver, code: str) -> tuple[list
             continue
         hits += 1
         text = f"until {waiver.until}: {waiver.reason}"
-        rest.append(replace(one, places=tuple(covered), count=len(covered), waived=text))
         open_ = tuple(place for place in one.places if place not in covered)
+        rest.append(replace(_at(one, tuple(covered)), waived=text))
         if open_:
-            rest.append(replace(one, places=open_, count=len(open_)))
+            rest.append(_at(one, open_))
     return rest, hits
+
+
+def _at(one: Finding, places: tuple[Place, ...]) -> Finding:
+    """The finding for some of its places, its headline too."""
+    message = one.message.replace(places_text(one.places), places_text(places), 1)
+    return replace(one, places=places, count=len(places), message=message)
 
 
 def _covers(waiver: Waiver, place: Place) -> bool:
@@ -74,7 +83,18 @@ def _covers(waiver: Waiver, place: Place) -> bool:
         return f"{place.node} {place.port}" in ends
     if not place.node:
         return False
-    return fnmatchcase(place.node, waiver.node) and (not waiver.port or fnmatchcase(place.port, waiver.port))
+    return _named(place.node, waiver.node) and (not waiver.port or _named(place.port, waiver.port))
+
+
+@cache
+def _named(name: str, pattern: str) -> bool:
+    """True when the pattern is this name, a glob or a range that holds it (as in selectors)."""
+    if fnmatchcase(name, pattern):
+        return True
+    try:
+        return name in expand(pattern)
+    except BadValue:
+        return False
 
 
 __all__ = ["apply_waivers"]

@@ -33,7 +33,7 @@ def _check(view: WaiverView) -> Iterator[Hit]:
             found="no finding",
             wanted="a finding to accept",
             message=f"the waiver of {waiver.rule} for {waiver.node or waiver.link} covers nothing",
-            help="remove it when the cause is gone",
+            help="check its rule, node and port; remove it when the cause is gone",
         )
 
 
