@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from rdma_fabric import platforms
 from rdma_fabric.hardware import Hardware
+from rdma_fabric.inventory.ranges import collapse
 from rdma_fabric.inventory.types import Inventory
 from rdma_fabric.plan.disturb import Budget, Harm
 from rdma_fabric.plan.waves import Direction, arrange, direction
@@ -129,9 +130,11 @@ def _all(change: Change) -> tuple[Difference, ...]:
 
 def _stored(one: Deviation) -> Deviation:
     """A setting that works as wanted now and is in the change all the same would not survive a reboot."""
-    if one.found != one.wanted or one.unknown:
+    if one.found != one.wanted:
         return one
-    return replace(one, found=f"{one.found}, not stored")
+    # Unknown here is the stored value alone: what runs was read, and is as wanted.
+    later = "unknown after a reboot" if one.unknown else "not stored"
+    return replace(one, found=f"{one.found}, {later}")
 
 
 def _blocked(change: Change, seen: Observation) -> str:
@@ -142,7 +145,7 @@ def _blocked(change: Change, seen: Observation) -> str:
 
 
 def _disturbs(worst: Disturbance, felt: tuple[str, ...], node: str) -> str:
-    ports = ", ".join(port for port in worst.ports if port) or "the node"
+    ports = collapse([port for port in worst.ports if port]) or "the node"
     by = ", ".join(name for name in felt[:4] if name != node)
     at = f", felt by {by}" if by else ""
     drained = ",".join((node, *(name for name in felt if name != node))) if len(felt) < 8 else node

@@ -75,8 +75,12 @@ def stale(saved: SavedPlan, plan: Plan) -> tuple[str, ...]:
         before, after = saved.changes.get(name), now.get(name)
         if saved.seen.get(name) != plan.seen.get(name):
             reasons.append(f"{name} changed since the plan was written")
-        elif before is None or after is None:
-            reasons.append(f"{name} would {'be left alone now' if after is None else 'be changed too'}")
+        elif after is None:
+            row = plan.row(name)
+            why = f": {row.reason}" if row and row.status == "refused" else ""
+            reasons.append(f"{name} would be left alone now{why}")
+        elif before is None:
+            reasons.append(f"{name} would be changed too")
         elif before[1] != after[1]:
             reasons.append(f"{name} would get other lines than the plan holds")
         elif before[0] != after[0]:

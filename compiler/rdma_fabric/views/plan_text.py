@@ -30,7 +30,9 @@ def settings_text(found: Iterable[Deviation], out: Output, indent: str = "  ") -
     lines = []
     for (title, was, wanted, unknown), ports in rows.items():
         where = f"{names_text(ports)} " if any(ports) else ""
-        arrow = out.paint(f"{was} -> {wanted}", "note" if unknown else "bold")
+        # A DSCP map is full of arrows of its own.
+        to = "=>" if "->" in was + wanted else "->"
+        arrow = out.paint(f"{was or 'none'} {to} {wanted or 'none'}", "note" if unknown else "bold")
         lines.append(f"{indent}{where}{title}: {arrow}")
     if len(lines) > SETTINGS_SHOWN and not out.verbose:
         lines[SETTINGS_SHOWN:] = [f"{indent}... {len(lines) - SETTINGS_SHOWN} more settings (-v shows them)"]
