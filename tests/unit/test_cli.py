@@ -206,7 +206,18 @@ class TestDiffBase:
         assert ran.code == 2
         assert "--> HEAD:fabric.yaml:6:" in ran.err
         shutil.rmtree(repository / ".git")
-        assert fabric("diff", repository, "--base", "HEAD").code == 2
+        ran = fabric("diff", repository, "--base", "HEAD")
+        assert ran.code == 2
+        assert "is in no git repository" in ran.err
+
+    def test_lines_that_stay_are_not_shown_as_changed(self, fabric: Fabric, repository: Path) -> None:
+        _edit(repository / "fabric.yaml", "{priority: 3, dscp: [26]", "{priority: 4, dscp: [24]")
+        ran = fabric("diff", repository, "--base", "HEAD", "--limit", "leaf01,leaf02,spine01")
+        lines = [line.strip() for line in ran.out.splitlines()]
+        gone = {line[1:] for line in lines if line.startswith("-   ")}
+        come = {line[1:] for line in lines if line.startswith("+   ")}
+        assert gone and not gone & come
+        assert "DSCP map: 26->3, 48->6, rest->0 => 24->4, 48->6, rest->0" in ran.out
 
 
 class TestSmallCommands:
@@ -259,10 +270,11 @@ def test_folder_by_option_or_word(fabric: Fabric, demo: Path, monkeypatch: pytes
 
 def test_a_closed_pipe_is_no_trouble() -> None:
     program = "from rdma_fabric.cli import main; raise SystemExit(main())"
-    command = f"{sys.executable} -c '{program}' explain | head -n 1"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0
-    assert "Traceback" not in done.stderr
+    for words in ("explain", "check /nowhere --format json"):
+        command = f"{sys.executable} -c '{program}' {words} | true"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0
+        assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -175,10 +175,11 @@ def report(format: str, verdict: Verdict) -> str:
 def guarded(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     """Runs a command; trouble becomes a message and exit code 2, Ctrl-C 130, never a traceback."""
     try:
-        return run(options)
-    except InputError as error:
-        _tell(error, options)
-        return 2
+        try:
+            return run(options)
+        except InputError as error:
+            _tell(error, options)
+            return 2
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return 130

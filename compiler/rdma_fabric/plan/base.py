@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from rdma_fabric.checker import Judged
 from rdma_fabric.findings import InputError, Position, input_finding
@@ -15,6 +15,11 @@ from rdma_fabric.plan.applied import INPUT_FILES
 from rdma_fabric.render import File, compile_fabric
 from rdma_fabric.settings import Deviation, deviations
 from rdma_fabric.state import differences
+
+_CONTEXT: Final = 2
+"""Equal lines shown around a change."""
+_EXACT_LINES: Final = 1000
+"""Longest file of which all lines are matched: well below a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +56,17 @@ def _git(directory: Path, revision: str, *words: str) -> bytes:
         raise _trouble(revision, f"git cannot be run: {error}") from None
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
+        if said and "not a git repository" in said[-1]:
+            help = "run this where the fabric's folder is in a git work tree"
+            raise _trouble(revision, f"{directory} is in no git repository", help)
         raise _trouble(revision, said[-1] if said else f"git has no revision {revision} here")
     return done.stdout
 
 
-def _trouble(revision: str, message: str) -> InputError:
-    at = Position(f"--base {revision}", 0, 0)
-    return InputError(
-        [input_finding("reference", message, at, "give a commit, branch or tag of this repository")]
-    )
+def _trouble(
+    revision: str, message: str, help: str = "give a commit, branch or tag of this repository"
+) -> InputError:
+    return InputError([input_finding("reference", message, Position(f"--base {revision}", 0, 0), help)])
 
 
 def compare(old: Judged, new: Judged, names: tuple[str, ...]) -> tuple[BaseChange, ...]:
@@ -111,7 +118,29 @@ def _diff(old: tuple[File, ...], new: tuple[File, ...]) -> tuple[str, ...]:
         a, b = before.get(path, ""), after.get(path, "")
         if a != b:
             names = (path if path in before else "/dev/null", path if path in after else "/dev/null")
-            lines.extend(
-                difflib.unified_diff(a.splitlines(), b.splitlines(), names[0], names[1], lineterm="", n=2)
-            )
+            lines += (f"--- {names[0]}", f"+++ {names[1]}", *_hunks(a.splitlines(), b.splitlines()))
     return tuple(lines)
+
+
+def _hunks(a: list[str], b: list[str]) -> Iterator[str]:
+    """Hunks of a unified diff.
+
+    `difflib.unified_diff` leaves lines that repeat often (every port's) out of the matching, and then shows
+    equal lines as taken away and added again; matching all of them costs quadratic time.
+    """
+    matcher = difflib.SequenceMatcher(None, a, b, autojunk=max(len(a), len(b)) > _EXACT_LINES)
+    for group in matcher.get_grouped_opcodes(_CONTEXT):
+        first, last = group[0], group[-1]
+        yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
+        for tag, a1, a2, b1, b2 in group:
+            if tag == "equal":
+                yield from (f" {line}" for line in a[a1:a2])
+                continue
+            yield from (f"-{line}" for line in a[a1:a2])
+            yield from (f"+{line}" for line in b[b1:b2])
+
+
+def _range(start: int, stop: int) -> str:
+    """First line and number of lines of a hunk; an empty range names the line before it."""
+    length = stop - start
+    return str(start + 1) if length == 1 else f"{start + 1 if length else start},{length}"
