@@ -34,7 +34,8 @@ def run(options: argparse.Namespace) -> int:
     if found is None and not name:
         words = [word for one in registry.rules() for word in (one.code, one.name)]
         near = did_you_mean(options.rule, (*words, *INPUT_CODES, *INPUT_CODES.values()))
-        out.complain(f"fabric: no rule {options.rule!r}{f', did you mean {near}?' if near else ''}")
+        tail = f", did you mean {near}?" if near else "; `fabric explain` lists all rules"
+        out.complain(f"fabric: no rule {options.rule!r}{tail}")
         return 2
     out.data(_rule(found, options) if found else _input(name, options))
     return 0

@@ -34,8 +34,9 @@ def finding_text(one: Finding, out: Output) -> str:
 
 
 def _values(one: Finding) -> list[str]:
-    if not one.found and not one.wanted:
-        return []
+    if not one.found or not one.wanted:
+        told = (("found", one.found), ("wanted", one.wanted))
+        return [f"   {word:<7} {text}" for word, text in told if text]
     if len(one.found) < WIDTH:
         return [f"   found   {one.found:<{WIDTH}} wanted  {one.wanted}".rstrip()]
     return [f"   found   {one.found}", f"   wanted  {one.wanted}"]

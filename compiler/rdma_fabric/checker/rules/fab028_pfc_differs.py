@@ -33,12 +33,13 @@ def _check(a: PortView, b: PortView, facts: LinkFacts) -> Iterator[Hit]:
     lost = (senders(a.state.qos) - obeyers(b.state.qos)) | (senders(b.state.qos) - obeyers(a.state.qos))
     if not lost:
         return
+    paused = f"priority {ranges(lost)} is" if len(lost) == 1 else f"priorities {ranges(lost)} are"
     show = group_of("qos.pfc").show
     yield Hit(
         setting="qos.pfc",
         found=show(a.state),
         wanted=show(b.state),
-        message=f"{{where}}: priority {ranges(lost)} is paused at one end of the cable only",
+        message=f"{{where}}: {paused} paused at one end of the cable only",
         help="give both ends the same PFC priorities",
         rank=20,
     )

@@ -50,8 +50,8 @@ def _hit(one: Deviation, found: str, *, live: bool) -> Hit:
         setting=f"{one.port}|{one.key}",
         found=found,
         wanted=one.wanted,
-        message=f"{{where}}: {one.title} is "
-        + ("stored right, but not in force" if live else "right, but not stored"),
+        message=f"{{where}}: {one.title}: "
+        + ("stored as wanted, but not in force" if live else "in force as wanted, but not stored"),
         reason="stored and operational values differ",
         help="run `fabric apply` for this node" + ("" if live else ", which saves it"),
         severity=Severity.ERROR if live else Severity.WARNING,
