@@ -648,6 +648,8 @@ class _PortBuilder:
         self._from("qos.classes", "classes")
         self._from("qos.dcbx", "pfc", "dcbx")
         pfc = self.wishes.pfc
+        if pfc is not None and not pfc.enabled:
+            self._from("qos.pfc", "pfc", "enabled")
         return QosState(
             trust=self.wishes.trust,
             dscp_to_priority=_dscp_map(classes) if self.wishes.trust != "pcp" else UNMANAGED,

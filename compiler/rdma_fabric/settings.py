@@ -99,10 +99,10 @@ def _ecn(value: Ecn) -> str:
 
 
 def amount(value: Amount) -> str:
-    """Bytes in the largest decimal unit that fits without rest, else as they are."""
+    """Bytes in the largest unit that fits without rest, decimal ones first, else as they are."""
     if value.unit != "bytes":
         return f"{value.value}{'%' if value.unit == 'percent' else ' ' + value.unit}"
-    for factor, unit in ((10**6, "MB"), (10**3, "KB")):
+    for factor, unit in ((10**6, "MB"), (10**3, "KB"), (2**20, "MiB"), (2**10, "KiB")):
         if value.value and value.value % factor == 0:
             return f"{value.value // factor}{unit}"
     return f"{value.value}B"

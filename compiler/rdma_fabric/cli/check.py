@@ -158,7 +158,7 @@ def _text(report: Report, nodes: int, found: tuple[Finding, ...], out: Output) -
     from rdma_fabric.inventory.ranges import collapse
     from rdma_fabric.views.findings_text import findings_text, summary
 
-    shown = [one for one in found if out.verbose or one.severity > Severity.NOTE or one.waived]
+    shown = [one for one in found if out.verbose or one.severity > Severity.NOTE]
     if shown:
         out.data(findings_text(shown, out) + "\n")
     hidden = len(found) - len(shown)
