@@ -172,7 +172,7 @@ def _seen(config: str, live: Mapping[str, Any]) -> tuple[Observation, Target]:
     answers = dict.fromkeys(platforms.questions(plan.hardware), "")
     for question in answers:
         if "running-config" in question or "startup-config" in question:
-            answers[question] = config
+            answers[question] = f"{config}end\n"
         elif question.startswith("show interfaces"):
             answers[question] = json.dumps(live)
     wanted = platforms.realize(plan.state, plan.hardware).state

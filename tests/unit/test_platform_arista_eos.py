@@ -100,8 +100,16 @@ def roce(lossless: tuple[int, ...] = (3,), **qos: Any) -> PortSettings:
     return PortSettings(mtu=Mtu(ip=MTU_MAX), qos=QosState(**(values | qos)))
 
 
+def whole(answers: Mapping[str, str]) -> dict[str, str]:
+    """The answers with configurations closed by `end`, as a switch closes them."""
+    return {
+        question: f"{text.rstrip()}\nend\n" if question in (RUNNING, STARTUP) and text[:1] != "%" else text
+        for question, text in answers.items()
+    }
+
+
 def seen_config(text: str, hw: Hardware) -> Observation:
-    return PLATFORM.parse({RUNNING: text}, hw)
+    return PLATFORM.parse(whole({RUNNING: text}), hw)
 
 
 BLANK = "".join(f"interface Ethernet{n}/1\n   no switchport\n" for n in (1, 2))
@@ -168,7 +176,7 @@ def fixture_hardware(data: Mapping[str, Any]) -> Hardware:
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_read_back(path: Path) -> None:
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    seen = PLATFORM.parse(data["answers"], fixture_hardware(data))
+    seen = PLATFORM.parse(whole(data["answers"]), fixture_hardware(data))
     assert wrong(seen.running, data["expect"]) == []
     assert seen.operational is data["operational"]
     for note in data["notes"]:
@@ -189,8 +197,7 @@ def test_read_back(path: Path) -> None:
 def test_real_interface_outputs(output: show_data.Output, shared: Path) -> None:
     names = [name for name, facts in output.interfaces.items() if facts.ip_mtu or facts.frame_mtu]
     hw = Hardware(("arista_eos",), ports=tuple(PortHardware(name) for name in names))
-    answers = {RUNNING: "hostname x\n", QUESTIONS[2]: output.text()}
-    seen = PLATFORM.parse(answers, hw)
+    seen = PLATFORM.parse(whole({RUNNING: "hostname x\n", QUESTIONS[2]: output.text()}), hw)
     for name in names:
         port, facts = seen.running.port(name), output.interfaces[name]
         assert port is not None
@@ -205,7 +212,7 @@ def test_real_interface_outputs(output: show_data.Output, shared: Path) -> None:
 @pytest.mark.judge("device-output")
 def test_real_lldp_table(shared: Path) -> None:
     text = (shared / "data/show/arista_eos/arista_eos_show_lldp_neighbors.raw").read_text(encoding="utf-8")
-    seen = PLATFORM.parse({RUNNING: BLANK, LLDP: text}, hardware())
+    seen = PLATFORM.parse(whole({RUNNING: BLANK, LLDP: text}), hardware())
     assert seen.neighbours == (
         ("Ethernet1", "localhost", "Ethernet1"),
         ("Ethernet2", "localhost", "Ethernet2"),
@@ -226,6 +233,18 @@ def test_nothing_usable_is_unknown(text: str) -> None:
     assert change.empty and change.blocked and not change.differences
 
 
+def test_a_cut_configuration_is_unknown_and_not_defaults() -> None:
+    hw = hardware(ONE)
+    text = f"{at_intent()}end\n"
+    full = PLATFORM.parse({RUNNING: text, STARTUP: text}, hw)
+    assert full.stored is not None and PLATFORM.change(full, realized(roce(), hw, ONE), hw).empty
+    for cut in range(0, len(text) - len("end\n"), 7):
+        seen = PLATFORM.parse({RUNNING: text[:cut], STARTUP: text}, hw)
+        assert PLATFORM.change(seen, realized(roce(), hw, ONE), hw).empty, text[:cut]
+        assert not [item for item in differences(full.running, seen.running) if not item.unknown]
+        assert PLATFORM.parse({RUNNING: text, STARTUP: text[:cut]}, hw).stored is None
+
+
 @given(st.dictionaries(st.sampled_from(QUESTIONS), st.text(max_size=200)))
 @settings(max_examples=100, deadline=None, derandomize=True)
 def test_parse_never_raises(answers: dict[str, str]) -> None:
@@ -243,7 +262,7 @@ _WORDS = st.sampled_from([*_LINE_WORDS.split(), "\n", "\n", "\n  ", ""])
 @given(st.lists(_WORDS, max_size=60).map(" ".join))
 @settings(max_examples=150, deadline=None, derandomize=True)
 def test_parse_survives_shuffled_words(text: str) -> None:
-    PLATFORM.parse({RUNNING: f"interface Ethernet1/1\n {text}", STARTUP: text}, hardware())
+    PLATFORM.parse(whole({RUNNING: f"interface Ethernet1/1\n {text}", STARTUP: text}), hardware())
 
 
 def test_evidence_follows_own_settings_only() -> None:
@@ -463,7 +482,7 @@ def test_polling_is_at_most_half_of_the_shorter_timer() -> None:
 def test_a_recorded_state_is_realized_as_itself(path: Path) -> None:
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
     hw = fixture_hardware(data)
-    seen = PLATFORM.parse(data["answers"], hw)
+    seen = PLATFORM.parse(whole(data["answers"]), hw)
     # Timers of a port's own are taken away, never written: a wish has them once per node.
     own = {name.removeprefix("override ") for name, words in seen.facts if "timer" in words.split()}
     running = NodeState(ports=tuple(port for port in seen.running.ports if port.name not in own))
@@ -907,13 +926,12 @@ def test_unread_fields_are_blocked_and_the_rest_is_written() -> None:
 def test_live_right_but_not_stored_is_saved() -> None:
     hw = hardware(ONE)
     answers = {RUNNING: at_intent(), STARTUP: at_intent(("mtu 9214", "mtu 1500"))}
-    change = PLATFORM.change(PLATFORM.parse(answers, hw), realized(roce(), hw, ONE), hw)
+    change = PLATFORM.change(PLATFORM.parse(whole(answers), hw), realized(roce(), hw, ONE), hw)
     assert [item.path for item in change.differences] == ["ports.Ethernet1/1.mtu.ip"]
     assert change.stage == () and not change.empty
     assert change.save and change.commit == change.save
-    stored = PLATFORM.change(
-        PLATFORM.parse({RUNNING: at_intent(), STARTUP: at_intent()}, hw), realized(roce(), hw, ONE), hw
-    )
+    both = whole({RUNNING: at_intent(), STARTUP: at_intent()})
+    stored = PLATFORM.change(PLATFORM.parse(both, hw), realized(roce(), hw, ONE), hw)
     assert stored.empty and not stored.save
 
 

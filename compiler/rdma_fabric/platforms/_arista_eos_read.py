@@ -60,6 +60,8 @@ def parse_answers(answers: Mapping[str, str], hw: Hardware) -> Observation:
     text = answers.get(RUNNING, "")
     if not text.strip() or text.lstrip().startswith("%"):
         return unknown_observation(hw, f"{RUNNING}: no configuration in the answer")
+    if not _whole(text):
+        return unknown_observation(hw, f"{RUNNING}: the answer stops before the configuration's end")
     config = read_config(text)
     shown = _Shown.read(answers, config, hw)
     running = NodeState(ports=tuple(_port(config, port, shown, live=True) for port in hw.ports))
@@ -74,6 +76,11 @@ def parse_answers(answers: Mapping[str, str], hw: Hardware) -> Observation:
         facts=tuple(sorted((*shown.facts, *overrides))),
         evidence=digest((running.ports, stored, overrides)),
     )
+
+
+def _whole(text: str) -> bool:
+    """True when nothing is cut off: EOS closes a configuration with a line `end` (recorded vEOS sessions)."""
+    return text.rstrip().rpartition("\n")[2].strip() == "end"
 
 
 # ---------------------------------------------------------------- what the device shows
@@ -434,7 +441,7 @@ def _amount(number: str, unit: str, speed_gbps: int, cell_bytes: int) -> Amount 
 
 def _stored(text: str, hw: Hardware, shown: _Shown) -> NodeState | None:
     """What a reboot brings back; None where the startup configuration could not be read."""
-    if not text.strip() or text.lstrip().startswith("%"):
+    if not _whole(text):
         return None
     config = read_config(text)
     return NodeState(ports=tuple(_port(config, port, shown, live=False) for port in hw.ports))
