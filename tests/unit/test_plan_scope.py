@@ -67,6 +67,13 @@ class TestScope:
         told = [(one.node, one.setting, one.value) for one in scope.left]
         assert told == [(f"gpu0{n}", f"eth{p} mtu", "1500") for n in (1, 2) for p in (0, 1, 2)]
 
+    def test_what_the_plan_takes_away_is_not_said_to_stay(self, fab: Desk) -> None:
+        judged, report = _judged(fab)
+        past = {"leaf01": _marked(judged.views["leaf01"].wanted, 4, ECN)}
+        scope = make_scope(judged, report, judged.views, applied=past)
+        assert {port.settings.qos.classes[4].ecn for port in scope.targets["leaf01"].wanted.ports} == {None}
+        assert scope.left == ()
+
 
 def _marked(state: NodeState, priority: int, ecn: object) -> NodeState:
     ports = []

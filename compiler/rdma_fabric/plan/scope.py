@@ -77,7 +77,7 @@ def make_scope(
             fixed.append(PlanRow(name, "rejected", why.get(name, "the intent has errors")))
         else:
             targets[name] = scoper.target(view.wanted, view.hw, applied.get(name))
-            behind.extend(scoper.left(name, view.wanted, applied.get(name)))
+            behind.extend(scoper.left(name, targets[name].wanted, applied.get(name)))
     return Scope(targets, tuple(fixed), tuple(behind))
 
 
