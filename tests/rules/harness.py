@@ -5,7 +5,8 @@ A case file holds `pass` and `fail` lists. Each case may have
   edit:     {file: {text: new text}}   exact replacements in a file of the base
   append:   {file: text}               text after the end of a file
   observed: {node: {running: {PORT: settings}, system: {...}, stored: {PORT: settings}, speed: {PORT: Gbit/s},
-            notes: [...], neighbours: [[PORT, NODE, PORT]]}}   settings as in `observe -o`; a DSCP map may be written {26: 0}
+            notes: [...], neighbours: [[PORT, NODE, PORT]]}}   settings as in `observe -o`; a DSCP map may be
+            written {26: 0}
   today:    the date on which waivers are judged
 `expect` (fail) lists every finding beyond those of the sound fabric (but for what platforms say about
 values that they round or drop, where the case is not about that); fields that are left out are not compared.
