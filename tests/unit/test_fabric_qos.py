@@ -328,8 +328,8 @@ def test_at_boot_it_waits_for_the_rdma_device(bench: Bench) -> None:
 DCB = r"""#!/bin/sh
 case "$*" in
 "-j pfc show dev eth0") echo '{"delay":7,"prio_pfc":[false,false,false,false,false,false,false,false]}' ;;
-"-j ets show dev eth0") echo '{"tc_bw":[100,100,100,100,100,100,100,100],' \\
-    '"tc_tsa":["vendor","vendor","vendor","vendor","vendor","vendor","vendor","vendor"],' \\
+"-j ets show dev eth0") echo '{"tc_bw":[100,100,100,100,100,100,100,100],' \
+    '"tc_tsa":["vendor","vendor","vendor","vendor","vendor","vendor","vendor","vendor"],' \
     '"prio_tc":[1,0,2,3,4,5,6,7]}' ;;
 "-j buffer show dev eth0") echo '{"prio_buffer":[0,0,0,0,0,0,0,0]}' ;;
 "-N app show dev eth0 dscp-prio") [ -f "$TOOLS/app" ] && cat "$TOOLS/app" ;;
@@ -351,6 +351,51 @@ def test_without_mlnx_qos_dcb_does_it(bench: Bench) -> None:
         "dcb pfc set dev eth0 prio-pfc 0:off 1:off 2:off 3:on 4:off 5:off 6:off 7:off",
         "dcb pfc set dev eth0 delay 20",
     ]
+
+
+SAME_DCB = r"""#!/bin/sh
+case "$*" in
+"-j pfc show dev eth0") echo '{"delay":20,"prio_pfc":[false,false,false,true,false,false,false,false]}' ;;
+"-j ets show dev eth0") echo '{"tc_bw":[50,0,0,50,0,0,100,0],' \
+    '"tc_tsa":["ets","ets","ets","ets","ets","ets","strict","ets"],"prio_tc":[0,1,2,3,4,5,6,7]}' ;;
+"-j buffer show dev eth0") echo '{"prio_buffer":[0,0,0,1,0,0,0,0]}' ;;
+"-N app show dev eth0 dscp-prio") echo "dscp-prio @POINTS@" ;;
+"dcbx show dev eth0") echo "host ieee" ;;
+*) echo "dcb $*" >>"$TOOLS/done" ;;
+esac
+"""
+QOS = ("DCBX", "TRUST", "DSCP2PRIO", "PRIO_TC", "TSA", "TCBW", "PFC", "CABLE")
+
+
+@pytest.mark.parametrize("tool", ["mlnx_qos", "dcb"])
+def test_what_is_so_already_is_not_written(tool: str, tmp_path: Path) -> None:
+    """Each knob by itself, so that no other one hides a value that was not read."""
+    bench = Bench(tmp_path, SHELLS[0])
+    wanted = dict(
+        line.split("=", 1)
+        for line in (bench.root / "etc/fabric/qos/eth0.conf").read_text().splitlines()
+        if "=" in line
+    )
+    knobs = {key: wanted[key] for key in QOS} | {"PRIO2BUFFER": "0,0,0,0,0,0,0,0"}
+    if tool == "dcb":
+        (bench.tools / "bin" / "mlnx_qos").unlink()
+        points = " ".join(f"{d}:{p}" for d, p in enumerate(wanted["DSCP2PRIO"].split(",")))
+        bench.tool("dcb", SAME_DCB.replace("@POINTS@", points))
+        knobs["PRIO2BUFFER"] = "0,0,0,1,0,0,0,0"
+    else:
+        bench.run("eth0", "NIC=mlx5", *(f"{key}={value}" for key, value in knobs.items()))
+        (bench.tools / "done").unlink()
+    for key, value in knobs.items():
+        check = bench.run("--check", "eth0", "NIC=mlx5", f"{key}={value}")
+        assert (check.returncode, check.stdout, check.stderr) == (0, "", ""), key
+    assert bench.run("eth0", "NIC=mlx5", *(f"{key}={value}" for key, value in knobs.items())).returncode == 0
+    assert bench.done == []
+
+
+def test_firmware_control_is_read(bench: Bench) -> None:
+    bench.starts("fw", "pcp")
+    assert bench.run("--check", "eth0", "NIC=mlx5", "DCBX=fw").returncode == 0
+    assert bench.run("--check", "eth0", "NIC=mlx5", "DCBX=os").stdout == "DCBX: fw instead of os\n"
 
 
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
