@@ -189,6 +189,13 @@ def guarded(run: Callable[[argparse.Namespace], int], options: argparse.Namespac
     except Exception as error:
         if os.environ.get("FABRIC_DEBUG"):
             raise
+        if isinstance(error, OSError) and error.strerror:  # a full disk, a folder that is not ours
+            where = f"{error.filename}: " if error.filename else ""
+            sys.stderr.write(f"fabric: {where}{error.strerror}\n")
+            sys.stderr.write(
+                "it ended here; a run that was going on is recovered by the next apply or rollback\n"
+            )
+            return 2
         sys.stderr.write(f"fabric: {type(error).__name__}: {error}\n")
         sys.stderr.write("this is a fault of fabric itself; FABRIC_DEBUG=1 shows where, please report it\n")
         return 2
