@@ -22,7 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "runs": "what happened in earlier runs",
     "explain": "what a rule checks and why",
     "schema": "JSON Schema of the intent or inventory, for editors",
-    "lab": "the embedded fabric: up, down, status, break",
+    "lab": "the embedded fabric: up, down, status, break, somebody, reboot ...",
     "hostkeys": "show and record the nodes' SSH host keys",
 }
 
