@@ -251,6 +251,32 @@ def test_nothing_usable_is_unknown(text: str) -> None:
     assert change.empty and change.blocked and not change.differences
 
 
+def test_a_paused_priority_with_a_lossy_egress_buffer_is_named() -> None:
+    """Stock images make queues 3 and 4 lossless; PFC on another priority alone does not make its queue so."""
+    hw = hardware()
+    rows = bare(
+        hw,
+        BUFFER_PROFILE={
+            "egress_lossless_profile": {"pool": "egress_lossless_pool", "size": "0", "dynamic_th": "7"},
+            "egress_lossy_profile": {"pool": "egress_lossy_pool", "size": "9216", "dynamic_th": "7"},
+        },
+        BUFFER_QUEUE={
+            "Ethernet0|0-2": {"profile": "egress_lossy_profile"},
+            "Ethernet0|3-4": {"profile": "egress_lossless_profile"},
+            "Ethernet0|5-6": {"profile": "egress_lossy_profile"},
+        },
+        PORT_QOS_MAP={"Ethernet0": {"pfc_enable": "3,5", "pfc_to_queue_map": "X", "tc_to_queue_map": "X"}},
+    )
+    identity = {str(one): str(one) for one in range(8)}
+    rows |= {"TC_TO_QUEUE_MAP": {"X": identity}, "MAP_PFC_PRIORITY_TO_QUEUE": {"X": identity}}
+    told = [note for note in seen_rows(rows, hw).notes if "lossy" in note]
+    assert told == [
+        "Ethernet0: queue 5 of lossless priority 5 has the lossy buffer profile egress_lossy_profile"
+    ]
+    rows["BUFFER_QUEUE"]["Ethernet0|5"] = {"profile": "[BUFFER_PROFILE|egress_lossless_profile]"}
+    assert [note for note in seen_rows(rows, hw).notes if "lossy" in note] == []
+
+
 def test_more_than_one_asic_is_not_read() -> None:
     hw = hardware()
     version = "SONiC Software Version: SONiC.202411.1\nASIC Count: 3\n"

@@ -85,6 +85,7 @@ _KEPT: Final[Mapping[str, frozenset[str] | None]] = {
     **dict.fromkeys(MAP_TABLES),
     **dict.fromkeys(("PORT_QOS_MAP", "QUEUE", "SCHEDULER", "WRED_PROFILE", "PFC_WD", "CABLE_LENGTH")),
     **dict.fromkeys(("BUFFER_PG", "BUFFER_PROFILE")),
+    "BUFFER_QUEUE": frozenset({"profile"}),
 }
 _GREEN_MARKS: Final = frozenset({"ecn_all", "ecn_green", "ecn_green_yellow", "ecn_green_red"})
 NO_CLASS: Final = ClassState(**{item.name: NOT_APPLICABLE for item in fields(ClassState)})
@@ -278,6 +279,8 @@ def _classes(view: _Port, guarded: bool) -> tuple[ClassState, ...]:
         # An unbound map leaves the ASIC's own numbering; rows are looked up under the priority's number.
         number = priority if isinstance(queue, Absent) else queue
         ecn, share = _queue(view, number)
+        if True in sides[priority]:
+            _egress(view, priority, number)
         found.append(
             ClassState(
                 pfc_tx=sides[priority][0],
@@ -330,6 +333,21 @@ def _pfc_sides(view: _Port, enabled: Maybe[tuple[int, ...]]) -> tuple[tuple[Mayb
 
 
 # ---------------------------------------------------------------- queues and groups
+
+
+def _egress(view: _Port, priority: int, number: int) -> None:
+    """Notes a paused priority whose egress queue has a lossy buffer: it drops all the same.
+
+    Stock images give queues 3 and 4 the lossless egress profile and all others the lossy one
+    (sonic-buildimage, files/build_templates/buffers_config.j2); buffermgrd makes ingress profiles only.
+    """
+    for _, row in covering(view.tables, "BUFFER_QUEUE", view.name, number)[:1]:
+        profile = reference(row, "profile")
+        pool = reference(row_of(view.tables, "BUFFER_PROFILE", profile), "pool")
+        if "lossy" in (pool or profile):
+            view.note(
+                f"queue {number} of lossless priority {priority} has the lossy buffer profile {profile}"
+            )
 
 
 def _queue(view: _Port, number: int) -> tuple[Maybe[Ecn | None], Maybe[Share | None]]:
