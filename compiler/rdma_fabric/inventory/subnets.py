@@ -257,8 +257,9 @@ class _Builder:
         """Partitions with a service level of their own, then the rest."""
         rest = self._default_sl()
         own = [one for one in partitions.rows if one.sl != rest]
-        rows = [f"{kind}, pkey 0x{one.pkey:04x}: {one.sl}" for one in own for kind in ("ipoib", "any")]
-        return (*rows, f"default: {rest}")
+        # No line "ipoib, pkey": OpenSM drops the whole policy where such a partition has less than two full
+        # members (run), and `any` holds IPoIB's paths too.
+        return (*(f"any, pkey 0x{one.pkey:04x}: {one.sl}" for one in own), f"default: {rest}")
 
 
 def _both(partitions: Partitions) -> bool:

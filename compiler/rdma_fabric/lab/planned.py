@@ -91,13 +91,23 @@ def _host(node: Node, ib: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "ports": {name: {key: value for key, value in one.items() if value} for name, one in ports.items()}
     }
+    seed = []
     if ib:
         found["ib"] = ib
+        seed.append(_OPENSM)
     manager = options.get("mtu_manager", "")
     if manager in _SITE:
         found["manager"] = _MANAGERS.get(manager, manager)
-        found["seed"] = [_SITE[manager](name) for name in ports]
+        seed += [_SITE[manager](name) for name in ports]
+    if seed:
+        found["seed"] = seed
     return found
+
+
+_OPENSM = (
+    "/etc/opensm/opensm.conf",
+    "# The site's own: on ibsim a sweep that a trap starts may never end.\nsweep_on_trap FALSE\n",
+)
 
 
 def _netplan(port: str) -> tuple[str, str]:

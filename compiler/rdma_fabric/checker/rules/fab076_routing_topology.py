@@ -2,8 +2,8 @@
 
 What it checks
     `ftree` first in `subnet_manager.routing` needs a tree: hosts on leaves, leaves on spines, no cable
-    between leaves or between spines. `lash`, `nue`, `dfsssp` and `torus-2QoS` give service levels by
-    themselves and collide with classes that have one.
+    between leaves or between spines, and LMC 0. `lash`, `nue`, `dfsssp` and `torus-2QoS` give service
+    levels by themselves and collide with classes that have one.
 
 Why it breaks RDMA
     OpenSM then falls back to the next engine (or to minhop) without a word outside its log; where engines
@@ -36,6 +36,8 @@ def _check(judged: Judged) -> Iterator[Hit]:
     for subnet in subnets(judged):
         engines = subnet.manager.routing
         found, message = "", ""
+        if engines[:1] == ("ftree",) and subnet.manager.lmc:
+            found, message = "ftree", f"fat-tree routing does not work with lmc {subnet.manager.lmc}"
         if engines[:1] == ("ftree",) and (why := _no_tree(judged, subnet)):
             found, message = "ftree", f"the cables of network {subnet.network} are no fat tree: {why}"
         if ib_classes(subnet.wishes) and (taken := [one for one in engines if one in _TAKE_LEVELS]):

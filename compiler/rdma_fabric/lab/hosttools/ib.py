@@ -136,9 +136,22 @@ def _signals(link: socket.socket, process: subprocess.Popen[bytes]) -> None:
         if process.poll() is not None:
             return
         if not number:
-            process.kill()
+            _close(process)
             return
         process.send_signal(number[0])
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    """End a program whose stand-in was killed.
+
+    A kernel takes a dead process's registrations off the port (IsSM among them); ibsim only does when the
+    process says goodbye, which it does on SIGTERM.
+    """
+    process.terminate()
+    try:
+        process.wait(3.0)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 def _start(name: str, arguments: list[str], handles: list[int]) -> subprocess.Popen[bytes]:
