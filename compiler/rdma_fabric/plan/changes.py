@@ -11,6 +11,7 @@ from rdma_fabric.hardware import Hardware
 from rdma_fabric.inventory.ranges import collapse
 from rdma_fabric.inventory.types import Inventory
 from rdma_fabric.plan.disturb import Budget, Harm
+from rdma_fabric.plan.marks import hold_marks
 from rdma_fabric.plan.waves import Direction, arrange, direction
 from rdma_fabric.platforms._contract import Change, Disturbance
 from rdma_fabric.settings import Deviation, deviations
@@ -171,6 +172,7 @@ def make_plan(
     for name, target in targets.items():
         if name not in rows:
             rows[name] = planner.row(name, observations[name], target)
+    rows = hold_marks(rows, planner.harm)
     ready = {name: row.direction for name, row in rows.items() if row.status == "change"}
     felt = {name: frozenset(rows[name].felt_by) for name in ready}
     turns = {name: one.turn for name in ready if (one := rows[name].change) is not None and one.turn[0]}
