@@ -233,6 +233,18 @@ def test_nothing_usable_is_unknown(text: str) -> None:
     assert change.empty and change.blocked and not change.differences
 
 
+def test_early_drops_in_a_lossless_queue_are_named() -> None:
+    drop = "      random-detect drop minimum-threshold 10 kbytes maximum-threshold 20 kbytes drop-probability 100\n"
+    text = (
+        "interface Ethernet1/1\n   priority-flow-control on\n   priority-flow-control priority 3 no-drop\n"
+        f"   uc-tx-queue 3\n{drop}   uc-tx-queue 4\n{drop}"
+    )
+    told = [note for note in seen_config(text, hardware(ONE)).notes if "random-detect" in note]
+    assert told == ["Ethernet1/1: queue 3 of lossless priority 3 has random-detect drop"]
+    off = text.replace("random-detect drop", "no random-detect drop")
+    assert [note for note in seen_config(off, hardware(ONE)).notes if "random-detect" in note] == []
+
+
 def test_a_cut_configuration_is_unknown_and_not_defaults() -> None:
     hw = hardware(ONE)
     text = f"{at_intent()}end\n"

@@ -37,6 +37,8 @@ class QueueConfig:
     strict: bool = True
     percent: int = 0
     ecn: tuple[str, ...] = ()
+    drops: bool = False
+    """`random-detect drop`: packets are dropped early, also those of a lossless class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +281,8 @@ class _PortReader:
                 queue["percent"] = plain.split()[-1] if text == plain else "0"
             elif plain.startswith("random-detect ecn") and not plain.endswith(" count"):
                 queue["ecn"] = plain.removeprefix("random-detect ecn") if text == plain else ""
+            elif plain.startswith("random-detect drop"):
+                queue["drops"] = "yes" if text == plain else ""
 
     def done(self) -> PortConfig:
         values = self.values
@@ -299,6 +303,7 @@ class _PortReader:
                     strict=bool(queue.get("strict", "yes")),
                     percent=self._number("bandwidth percent", queue.get("percent", "0")) or 0,
                     ecn=tuple(queue.get("ecn", "").split()),
+                    drops=bool(queue.get("drops")),
                 )
                 for number, queue in sorted(self.queues.items())
             },

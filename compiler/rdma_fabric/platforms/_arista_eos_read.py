@@ -472,6 +472,11 @@ def _notes(config: EosConfig, hw: Hardware) -> tuple[str, ...]:
     for port in hw.ports:
         block = config.ports.get(long_name(port.name), PortConfig())
         notes += [f"{port.name}: not understood: {line}" for line in block.odd]
+        notes += [
+            f"{port.name}: queue {config.queues[priority]} of lossless priority {priority} has random-detect drop"
+            for priority in sorted(block.no_drop)
+            if block.queues.get(config.queues[priority], QueueConfig()).drops
+        ]
         if block.profile:
             profiles[block.profile] = profiles.get(block.profile, 0) + 1
     notes += [
