@@ -473,9 +473,9 @@ def _notes(config: EosConfig, hw: Hardware) -> tuple[str, ...]:
         block = config.ports.get(long_name(port.name), PortConfig())
         notes += [f"{port.name}: not understood: {line}" for line in block.odd]
         notes += [
-            f"{port.name}: queue {config.queues[priority]} of lossless priority {priority} has random-detect drop"
-            for priority in sorted(block.no_drop)
-            if block.queues.get(config.queues[priority], QueueConfig()).drops
+            f"{port.name}: queue {queue} of lossless priority {priority} has random-detect drop"
+            for priority, queue in enumerate(config.queues)
+            if priority in block.no_drop and block.queues.get(queue, QueueConfig()).drops
         ]
         if block.profile:
             profiles[block.profile] = profiles.get(block.profile, 0) + 1
