@@ -75,8 +75,21 @@ def look(options: argparse.Namespace, out: Output) -> Work:
     applied = read_applied(state_dir(folder) / _applied(options), names)
     scope = make_scope(judged, report, names, include=getattr(options, "include", ()), applied=applied)
     seen, failed = live.observe(options, resolved, scope.names, out)
+    _tell_notes(seen, out)
     words = [*getattr(options, "sets", ()), *getattr(options, "unsets", ())]
     return Work(resolved, judged, report, scope, seen, failed, inputs_digest(folder, words))
+
+
+def _tell_notes(seen: Mapping[str, Observation], out: Output) -> None:
+    """What devices hold that the intent has no word for and an operator should know; equal notes once."""
+    from rdma_fabric.inventory.ranges import collapse
+
+    names: dict[str, list[str]] = {}
+    for name, one in seen.items():
+        for note in one.notes:
+            names.setdefault(note, []).append(name)
+    for note, nodes in names.items():
+        out.say(f"note: {collapse(nodes)}: {note}")
 
 
 def look_at(
