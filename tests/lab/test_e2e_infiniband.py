@@ -284,8 +284,11 @@ def test_a_reboot_brings_the_manager_back(pod: Fabric) -> None:
 
 
 def test_the_logs_hold_no_refusal(pod: Fabric) -> None:
-    """What OpenSM does not like in files it says in its log and goes on."""
+    """What OpenSM does not like in files it says in its log and goes on.
+
+    But for the file that was broken on purpose, without whose partitions the policy does not fit (AC14).
+    """
     for name in MANAGERS:
         log = ask(pod, name, "grep -hE 'PARSE|ERR AC|Syntax|not realizable|retrying' /var/log/opensm.*.log")
-        ours = [line for line in log.splitlines() if "no partition definition" not in line]
-        assert [line for line in ours if "retrying with default" not in line] == []
+        meant = ("no partition definition", "retrying with default", "ERR AC14")
+        assert [line for line in log.splitlines() if not any(word in line for word in meant)] == []

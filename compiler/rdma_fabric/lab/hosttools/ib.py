@@ -83,7 +83,9 @@ def serve() -> int:
     with _LOCK:
         running = list(_RUNNING)
     for process in running:
-        process.kill()
+        process.terminate()
+    for process in running:
+        _close(process)
     return 0
 
 
