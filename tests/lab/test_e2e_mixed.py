@@ -62,7 +62,7 @@ def test_both_networks_in_one_drift(mixed: Fabric) -> None:
 
 def test_a_second_manager_on_the_switch_is_stopped(mixed: Fabric) -> None:
     mixed.somebody("ibleaf1", "ib sm")
-    wait_for(lambda: mixed.drift("--limit", "ibleaf1").drifts != {}, seconds=20)
+    wait_for(lambda: mixed.drift("--limit", "ibleaf1").drifts != {})
     assert mixed.drift("--limit", "ibleaf1", status=1).drifts == {
         "ibleaf1": [("running", "", "subnet manager running", "on", "off")]
     }

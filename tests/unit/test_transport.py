@@ -8,6 +8,7 @@ import hmac
 import json
 import os
 import pickle
+import signal
 import socket
 import subprocess
 import sys
@@ -384,7 +385,12 @@ def test_every_node_has_a_row_whatever_happens(server: Server, tmp_path: Path) -
         assert isinstance(found["down"], Failure) and found["down"].kind == "unreachable"
 
 
-def test_interrupt_lets_no_further_login_start(server: Server, tmp_path: Path) -> None:
+def test_interrupt_lets_no_further_login_start(
+    server: Server, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    # A shell starts background jobs with interrupts ignored, and so does what runs below it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     secrets = _secrets(FABRIC_PASSWORD=PASSWORD)
     names = [f"n{number}" for number in range(6)]
     begun = []
