@@ -435,7 +435,7 @@ class _Resolver:
             port.speed_gbps,
             cable,
             port.nic,
-            id(ib),
+            ib,
         )
         if key not in self.settings:
             for layer in port.layers:

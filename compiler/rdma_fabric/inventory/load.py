@@ -89,7 +89,7 @@ class _Loader:
     """Groups that are there but not valid; None when groups.yaml cannot be read, so that any may be there."""
     defaults: _Source | None = None
     shared: dict[Any, Spec] = field(default_factory=dict)
-    set_layers: dict[int, tuple[Layer, ...]] = field(default_factory=dict)
+    set_layers: dict[tuple[str, str, bool], tuple[Layer, ...]] = field(default_factory=dict)
 
     def run(self) -> Inventory:
         hosts = self._file("hosts.yaml", required=True)
@@ -338,13 +338,12 @@ class _Loader:
         return None, None
 
     def _layers(self, source: _Source) -> tuple[Layer, ...]:
-        """The `set` of one entry, made once."""
-        if id(source) not in self.set_layers:
+        """The `set` of one entry, made once; its key names file and entry, which no other entry shares."""
+        at = (source.document.path, source.key, source.whole)
+        if at not in self.set_layers:
             data = source.entry.data.set
-            self.set_layers[id(source)] = (
-                self._layer(data, source, ("data", "set"), source.label) if data else ()
-            )
-        return self.set_layers[id(source)]
+            self.set_layers[at] = self._layer(data, source, ("data", "set"), source.label) if data else ()
+        return self.set_layers[at]
 
     def _layer(
         self, data: Mapping[str, Any], source: _Source, prefix: tuple[str | int, ...], label: str
