@@ -310,6 +310,7 @@ def test_without_cma_tools_configfs_is_written_as_they_do(bench: Bench) -> None:
 def test_without_an_rdma_device_marking_fails_aloud(bench: Bench) -> None:
     shutil.rmtree(bench.sys / "sys/class/infiniband")
     assert "no RDMA device" in bench.run("eth0", "CMA_TOS=106").stderr
+    assert "no RDMA device" in bench.run("eth0", "NIC=mlx5", "TCLASS=106").stderr
     assert bench.run("eth0", "RDMA=mlx5_7", "CMA_TOS=106").returncode == 0
     assert bench.done == ["cma_roce_tos -d mlx5_7 -p 1 -t 106"]
 
