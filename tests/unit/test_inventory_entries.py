@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rdma_fabric.inventory.load import load
+from rdma_fabric.inventory.load import _Loader, _Source, load
+from rdma_fabric.inventory.models import Entry
+from rdma_fabric.source import parse_yaml, validate
 
 HOSTS = 60
 
@@ -21,3 +23,19 @@ def test_an_entrys_settings_are_its_own(tmp_path: Path) -> None:
     nodes = load(tmp_path, ("linux",)).nodes
     found = [[layer.data for layer in node.spec.layers] for node in nodes.values()]
     assert found == [[{"mtu": {"host": 4200 + n}}] if n % 3 else [] for n in range(HOSTS)]
+
+
+def test_an_entry_that_is_gone_leaves_nothing_behind(tmp_path: Path) -> None:
+    text = "".join(
+        f"h{n}: {{data: {{set: {{mtu.host: {4200 + n}}}}}}}\n"
+        if n % 2
+        else f"h{n}: {{data: {{role: host}}}}\n"
+        for n in range(HOSTS)
+    )
+    document = parse_yaml(text.encode(), "hosts.yaml")
+    entries = [validate(Entry, document, (f"h{n}",)) for n in range(HOSTS)]
+    loader = _Loader(tmp_path, ("linux",))
+    for n, entry in enumerate(entries):
+        # Nothing keeps the source, so the next one may stand at the same address in memory.
+        found = loader._layers(_Source(entry, document, f"h{n}", f"node h{n}"))
+        assert [layer.data for layer in found] == ([{"mtu": {"host": 4200 + n}}] if n % 2 else [])
