@@ -35,8 +35,13 @@ _KEPT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SSH_AUTH_SOCK", "VI
 
 
 def confirm_line(run: str) -> str:
-    """Shell line that ends the dead-man of a run on a host and makes the change permanent."""
-    return _as_root(f"{PROGRAM} /run/fabric-{run}.json --mode confirm && rm -f /run/fabric-{run}.json*")
+    """Shell line that ends the dead-man of a run on a host and makes the change permanent.
+
+    A host on which no bundle ever had anything to do has no program, and nothing to confirm.
+    """
+    path = f"/run/fabric-{run}.json"
+    confirm = f"{{ test ! -x {PROGRAM} || {PROGRAM} {path} --mode confirm; }}"
+    return _as_root(f"{confirm} && rm -f {path}*")
 
 
 def undo_line(run: str) -> str:
