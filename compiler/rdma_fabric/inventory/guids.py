@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from rdma_fabric.findings import Finding, InputError, Position, did_you_mean, input_finding
 from rdma_fabric.inventory.ranges import zip_ranges
 from rdma_fabric.inventory.types import End, Node
-from rdma_fabric.source import load_csv
+from rdma_fabric.source import Table
 
 FILE: Final = "guids.csv"
 COLUMNS: Final = ("node", "port", "guid")
@@ -26,8 +25,8 @@ def normal(text: str) -> str:
     return f"0x{plain}" if re.fullmatch(r"[0-9a-f]{16}", plain) and int(plain, 16) else ""
 
 
-def load_guids(directory: Path, nodes: Mapping[str, Node]) -> dict[End, str]:
-    """GUID of every port that has one. InputError holds every finding."""
+def load_guids(nodes: Mapping[str, Node], table: Table | None) -> dict[End, str]:
+    """GUID of every port that has one, from its own data and guids.csv. InputError holds every finding."""
     found: dict[End, str] = {}
     places: dict[str, Position | None] = {}
     findings: list[Finding] = []
@@ -53,9 +52,7 @@ def load_guids(directory: Path, nodes: Mapping[str, Node]) -> dict[End, str]:
         for port in node.spec.ports.values():
             if port.guid:
                 take(End(name, port.name), port.guid, port.position)
-    path = directory / FILE
-    if path.exists() or path.is_symlink():
-        table = load_csv(path, COLUMNS)
+    if table is not None:
         for row in table.rows:
             cells = [row.cells[table.columns.index(column)] for column in COLUMNS]
             try:

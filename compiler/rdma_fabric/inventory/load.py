@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +23,8 @@ from rdma_fabric.findings import (
     natural,
     shown,
 )
+from rdma_fabric.inventory.guids import COLUMNS as GUID_COLUMNS
+from rdma_fabric.inventory.guids import FILE as GUIDS
 from rdma_fabric.inventory.guids import load_guids
 from rdma_fabric.inventory.models import Entry, NodeData, PortData
 from rdma_fabric.inventory.ranges import check_name, check_node_name, expand, zip_ranges
@@ -40,18 +42,25 @@ _PLAIN: Mapping[str, re.Pattern[str]] = {
 """Texts that are not names as ports and nodes have them, and hold no range."""
 _METRES = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?")
 """Narrower than Python's float(), which reads 5_0, nan and the digits of other scripts."""
+CABLES = "cables.csv"
 CABLE_COLUMNS = ("a_node", "a_port", "b_node", "b_port", "length_m")
 _PORT_TEXTS = ("rdma", "bdf", "rail", "plane", "parent", "guid", "lanes", "alias", "index")
 _NODE_FACTS = ("role", "model", "version", "state", "gpus", "plane", "rack")
 _OPTIONS = ("stack", "mtu_manager", "mtu_max")
 
 
-def load(directory: Path, platforms: Collection[str], nics: Collection[str] = ()) -> Inventory:
+def load(
+    directory: Path,
+    platforms: Collection[str],
+    nics: Collection[str] = (),
+    given: Mapping[str, Document | Table] | None = None,
+) -> Inventory:
     """The inventory in `directory`; `platforms` are the base keys. InputError holds every finding.
 
-    `nics` are the words that a port's `nic` may be; empty: any.
+    `nics` are the words that a port's `nic` may be; empty: any. `given`: files that were read before, by
+    name; then no other file is looked for.
     """
-    return _Loader(directory, tuple(sorted(platforms)), nics=tuple(sorted(nics))).run()
+    return _Loader(directory, tuple(sorted(platforms)), nics=tuple(sorted(nics)), given=given).run()
 
 
 @dataclass(eq=False)
@@ -83,6 +92,7 @@ class _Loader:
     directory: Path
     platforms: tuple[str, ...]
     nics: tuple[str, ...] = ()
+    given: Mapping[str, Document | Table] | None = None
     findings: list[Finding] = field(default_factory=list)
     groups: dict[str, _Source] = field(default_factory=dict)
     broken: set[str] | None = field(default_factory=set)
@@ -112,7 +122,7 @@ class _Loader:
                 self._expand(source, nodes)
         ordered = {name: nodes[name] for name in sorted(nodes, key=natural)}
         links = self._links(ordered, complete=not self.findings)
-        guids = self._collect(lambda: load_guids(self.directory, ordered)) or {}
+        guids = self._collect(lambda: load_guids(ordered, self._table(GUIDS, GUID_COLUMNS))) or {}
         if self.findings:
             raise InputError(self.findings)
         return Inventory(ordered, links, guids)
@@ -122,11 +132,23 @@ class _Loader:
     def _file(self, name: str, required: bool) -> Document | None:
         if not required and not self._there(name):
             return None
+        if self.given is not None:
+            found = self.given.get(name)
+            return found if isinstance(found, Document) else None
         return self._collect(lambda: load_yaml(self.directory / name))
 
     def _there(self, name: str) -> bool:
         """True for everything of that name: a link to nothing is a mistake, not an absent file."""
-        return os.path.lexists(self.directory / name)
+        return name in self.given if self.given is not None else os.path.lexists(self.directory / name)
+
+    def _table(self, name: str, columns: Sequence[str] = CABLE_COLUMNS) -> Table | None:
+        """A CSV file with all its columns; None where there is none of a file that may be absent."""
+        if self.given is not None:
+            found = self.given.get(name)
+            return found if isinstance(found, Table) else None
+        if name != CABLES and not self._there(name):
+            return None
+        return load_csv(self.directory / name, columns)
 
     def _collect(self, step: Callable[[], T]) -> T | None:
         try:
@@ -453,7 +475,7 @@ class _Loader:
     # -- cables
 
     def _links(self, nodes: Mapping[str, Node], complete: bool) -> tuple[Link, ...]:
-        table = self._collect(lambda: load_csv(self.directory / "cables.csv", CABLE_COLUMNS))
+        table = self._collect(lambda: self._table(CABLES))
         links: list[Link] = []
         for row in table.rows if table else ():
             links.extend(self._row_links(_Cable(table, row), nodes, complete) if table else ())
@@ -554,4 +576,4 @@ def _help(error: ValueError, otherwise: str) -> str:
     return getattr(error, "help", "") or otherwise
 
 
-__all__ = ["CABLE_COLUMNS", "NodeData", "load"]
+__all__ = ["CABLES", "CABLE_COLUMNS", "NodeData", "load"]
