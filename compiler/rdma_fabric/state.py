@@ -448,6 +448,14 @@ def _walk_pairs(wanted: tuple[Any, ...], seen: tuple[Any, ...], path: str) -> It
         yield from _walk(value, found.get(name, UNKNOWN), f"{path}.{name}")
 
 
+def waiting(wanted: NodeState, seen: Observation) -> frozenset[str]:
+    """Paths that are not as wanted now and will be after the reset that they wait for."""
+    if seen.pending is None:
+        return frozenset()
+    now = {one.path for one in differences(wanted, seen.running)}
+    return frozenset(now - {one.path for one in differences(wanted, seen.pending)})
+
+
 def pfc_priorities(qos: QosState) -> Maybe[tuple[int, ...]]:
     """Priorities with PFC in either direction; an absence when one of the eight is absent."""
     on: list[int] = []

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rdma_fabric import platforms
 from rdma_fabric.findings import InputError
 from rdma_fabric.inventory.types import End, Inventory, Link, Node, Port, Spec
 from rdma_fabric.plan.changes import Plan, PlanRow
 from rdma_fabric.plan.file import dump_plan, load_plan, stale
 from rdma_fabric.plan.waves import arrange, direction, tiers
-from rdma_fabric.platforms._contract import Disturbs
+from rdma_fabric.platforms._contract import Change, Disturbs
 from rdma_fabric.state import UNKNOWN, Difference, Observation
 from tests.support.inputs import GROUPS, HOSTS
 from tests.support.plans import Bench, bench, mtu, observed, pfc
@@ -204,6 +205,32 @@ class TestUnknown:
             "could not read ports.eth0.mtu.ip, ports.eth1.mtu.ip, ports.eth2.mtu.ip (output was cut); "
             "these are not written"
         )
+
+    def test_what_another_owns_is_told_with_its_reason(
+        self, net: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        paths = ("system.sysctl.a", "system.sysctl.b", "ports.eth0.mtu.ip", "ports.eth1.mtu.ip")
+        blocked = tuple(Difference(path, 1, 2) for path in paths)
+        reasons = (
+            *((path, "second owner: /etc/x:1") for path in paths[:2]),
+            (paths[2], "carries us"),
+        )
+        monkeypatch.setattr(platforms, "change", lambda *_: Change(blocked=blocked, reasons=reasons))
+        row = _row(net.plan("gpu01"), "gpu01")
+        assert row.status == "unknown"
+        assert row.reason == (
+            "could not read ports.eth1.mtu.ip; system.sysctl.a, system.sysctl.b: second owner: /etc/x:1; "
+            "ports.eth0.mtu.ip: carries us; these are not written"
+        )
+
+    def test_what_waits_for_a_reset_is_not_pushed_again(
+        self, net: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        wanted = net.devices["gpu01"]
+        net.seen["gpu01"] = replace(observed(mtu(wanted, 1500)), pending=wanted)
+        monkeypatch.setattr(platforms, "change", lambda *_: Change())
+        plan = net.plan("gpu01")
+        assert (_row(plan, "gpu01").status, plan.empty) == ("pending-reset", True)
 
     def test_the_rest_is_written(self, net: Bench) -> None:
         net.devices["gpu01"] = mtu(mtu(net.devices["gpu01"], 1500), UNKNOWN, "eth0")

@@ -197,6 +197,20 @@ def test_shades_of_applied(net: Bench, tmp_path: Path) -> None:
     assert [rows[name].good for name in GPUS] == [True, False, False, True]
 
 
+def test_a_value_that_waits_for_a_reset_holds_nobody_back(net: Bench, tmp_path: Path) -> None:
+    """It is written and shown as pending; the next plan has nothing more to do there."""
+    wanted = net.targets()["gpu01"].wanted
+    old = replace(observed(mtu(wanted, 1500, "eth0")), stored=wanted, pending=wanted)
+    run = Pushed(net, tmp_path, {("commit", "gpu01"): Outcome(True, observation=old)})
+    rows = run.rows()
+    assert (rows["gpu01"].status, rows["gpu02"].status) == ("pending-reset", "applied")
+    assert ("confirm", GPUS) in run.reach.calls
+
+    other = replace(old, pending=mtu(wanted, 4200, "eth0"))
+    run = Pushed(net, tmp_path / "other", {("commit", "gpu01"): Outcome(True, observation=other)})
+    assert run.rows()["gpu01"].status == "rolled-back"
+
+
 class TestJournal:
     """Written before it is done."""
 

@@ -15,12 +15,24 @@ from rdma_fabric.plan.marks import hold_marks
 from rdma_fabric.plan.waves import Direction, arrange, direction
 from rdma_fabric.platforms._contract import Change, Disturbance
 from rdma_fabric.settings import Deviation, deviations
-from rdma_fabric.state import Difference, NodeState, Observation
+from rdma_fabric.state import Difference, NodeState, Observation, waiting
 
 Status = Literal[
-    "change", "unchanged", "rejected", "refused", "unknown", "unreachable", "skipped", "not-planned"
+    "change",
+    "unchanged",
+    "pending-reset",
+    "rejected",
+    "refused",
+    "unknown",
+    "unreachable",
+    "skipped",
+    "not-planned",
 ]
-"""refused: disturbs more than allowed, or holds unverified lines; unknown: could not be read well enough."""
+"""refused: disturbs more than allowed, or holds unverified lines; unknown: could not be read well enough;
+pending-reset: everything is written, and something of it counts only after a reset."""
+
+
+AFTER_RESET = "some values take effect after a reset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +107,8 @@ class _Planner:
         if change.empty:
             if change.blocked:
                 return PlanRow(name, "unknown", _blocked(change, seen), **values)
+            if waiting(target.wanted, seen):
+                return PlanRow(name, "pending-reset", AFTER_RESET, **values)
             return PlanRow(name, "unchanged", **values)
         worst = self.harm.too_much(name, change)
         if worst is not None:
@@ -139,10 +153,20 @@ def _stored(one: Deviation) -> Deviation:
 
 
 def _blocked(change: Change, seen: Observation) -> str:
-    fields = ", ".join(sorted({one.path for one in change.blocked})[:3])
-    more = f" and {len(change.blocked) - 3} more" if len(change.blocked) > 3 else ""
-    notes = f" ({seen.notes[0]})" if seen.notes else ""
-    return f"could not read {fields}{more}{notes}; these are not written"
+    parts = []
+    told = dict(change.reasons)
+    unread = sorted({one.path for one in change.blocked if one.path not in told})
+    if unread:
+        notes = f" ({seen.notes[0]})" if seen.notes and not told else ""
+        parts.append(f"could not read {_some(unread)}{notes}")
+    for reason in dict.fromkeys(told.values()):
+        parts.append(f"{_some(sorted(path for path, why in told.items() if why == reason))}: {reason}")
+    return f"{'; '.join(parts[:3])}; these are not written"
+
+
+def _some(paths: list[str]) -> str:
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    return ", ".join(paths[:3]) + more
 
 
 def _disturbs(worst: Disturbance, felt: tuple[str, ...], node: str) -> str:

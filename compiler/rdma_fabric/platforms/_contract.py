@@ -137,7 +137,9 @@ class Change:
     differences: tuple[Difference, ...] = ()
     """What this change repairs."""
     blocked: tuple[Difference, ...] = ()
-    """Fields that cannot be written because they could not be read."""
+    """Fields that cannot be written because they could not be read, or because somebody else owns them."""
+    reasons: tuple[tuple[str, str], ...] = ()
+    """(path, why it is not written) of those of `blocked` that were read, for people."""
     lines: tuple[str, ...] = ()
     """Exact lines for people, in order, without the transaction around them."""
     lock: tuple[Step, ...] = ()

@@ -180,12 +180,14 @@ def _join(first: Change, second: Change) -> Change:
             first,
             differences=_unique(first.differences, second.differences),
             blocked=_unique(first.blocked, second.blocked),
+            reasons=_unique(first.reasons, second.reasons),
         )
     if first.empty:
         return replace(
             second,
             differences=_unique(first.differences, second.differences),
             blocked=_unique(first.blocked, second.blocked),
+            reasons=_unique(first.reasons, second.reasons),
         )
     forward = {
         name: getattr(first, name) + getattr(second, name)
@@ -205,6 +207,7 @@ def _join(first: Change, second: Change) -> Change:
         first,
         differences=_unique(first.differences, second.differences),
         blocked=_unique(first.blocked, second.blocked),
+        reasons=_unique(first.reasons, second.reasons),
         undo=second.undo + first.undo,
         unlock=second.unlock + first.unlock,
         undo_kind=first.undo_kind if first.undo_kind != "none" else second.undo_kind,

@@ -19,7 +19,7 @@ from rdma_fabric.push.cli import StepsResult, run_steps
 from rdma_fabric.push.files import FilePusher, confirm_line, undo_line
 from rdma_fabric.push.reach import Job, Outcome
 from rdma_fabric.settings import deviations
-from rdma_fabric.state import NodeState, Observation, differences
+from rdma_fabric.state import NodeState, Observation, differences, waiting
 from rdma_fabric.transport.credentials import Secrets, scrub
 from rdma_fabric.transport.errors import Failure, TransportError
 from rdma_fabric.transport.fleet import on_each
@@ -342,5 +342,5 @@ def _outcome(answer: Outcome | Failure) -> Outcome:
 
 
 def _shows(wanted: NodeState, seen: Observation, job: Job) -> bool:
-    blocked = {one.path for one in job.change.blocked}
-    return not [one for one in differences(wanted, seen.running) if one.path not in blocked]
+    left_out = {one.path for one in job.change.blocked} | waiting(wanted, seen)
+    return not [one for one in differences(wanted, seen.running) if one.path not in left_out]

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from rdma_fabric import platforms
 from rdma_fabric.codec import to_json
 from rdma_fabric.hardware import Hardware
-from rdma_fabric.plan.changes import Plan, PlanRow, Target
+from rdma_fabric.plan.changes import AFTER_RESET, Plan, PlanRow, Target
 from rdma_fabric.push.journal import Journal
 from rdma_fabric.push.reach import Job, Outcome, Reach
 from rdma_fabric.push.rows import Row, Status
@@ -27,6 +27,7 @@ from rdma_fabric.state import (
     forget_unknown,
     owned_part,
     settled,
+    waiting,
 )
 
 
@@ -142,7 +143,7 @@ class Push:
                 continue
             self.progress.wave(number, total, names)
             self._wave(names)
-            failed = [name for name in names if not self.rows[name].good]
+            failed = [name for name in names if not (self.rows[name].good or self._written(name))]
             if failed:
                 stopped = f"wave {number} failed on {', '.join(failed[:4])}"
 
@@ -156,6 +157,10 @@ class Push:
         self._undo(bad, committed)
         self._confirm(good, committed)
         self.journal.append([self._done(self.rows[name]) for name in names])
+
+    def _written(self, name: str) -> bool:
+        """True when all that can be done now is done: no reason to hold others back."""
+        return self.rows[name].status == "pending-reset"
 
     def _job(self, name: str) -> Job:
         row = self.plan.row(name)
@@ -193,8 +198,8 @@ class Push:
         if outcome.observation is None:
             return "the node could not be read back"
         wanted = settled(self.targets[name].wanted)
-        blocked = {one.path for one in row.change.blocked}
-        left = [one for one in differences(wanted, outcome.observation.running) if one.path not in blocked]
+        left_out = {one.path for one in row.change.blocked} | waiting(wanted, outcome.observation)
+        left = [one for one in differences(wanted, outcome.observation.running) if one.path not in left_out]
         found = deviations(left, wanted, outcome.observation.running)
         parts = [f"{one.setting}: found {one.found}, wanted {one.wanted}" for one in found[:3]]
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""
@@ -238,8 +243,8 @@ class Push:
                     self.left.add(name)
             elif row.change.blocked:
                 self._finish(name, "unknown", row.reason)
-            elif committed[name].pending_reset:
-                self._finish(name, "pending-reset", "some values take effect after a reset of the NIC")
+            elif committed[name].pending_reset or (seen and waiting(self.targets[name].wanted, seen)):
+                self._finish(name, "pending-reset", AFTER_RESET)
             elif seen is not None and not seen.operational:
                 self._finish(name, "applied-config-only", "the device shows configuration only")
             else:
@@ -253,6 +258,7 @@ def changed_settings(row: PlanRow) -> tuple[tuple[str, str, str], ...]:
 
 _FIXED: Mapping[str, Status] = {
     "unchanged": "unchanged",
+    "pending-reset": "pending-reset",
     "rejected": "rejected",
     "refused": "rejected",
     "unknown": "unknown",

@@ -119,7 +119,10 @@ def _waves_text(plan: Plan) -> list[str]:
 def _counts_text(rows: Iterable[PlanRow]) -> str:
     counts: Counter[str] = Counter(row.status for row in rows)
     total = sum(counts.values())
-    order = ("change", "unchanged", "refused", "rejected", "unknown", "unreachable", "skipped", "not-planned")
+    order = (
+        *("change", "unchanged", "pending-reset", "refused", "rejected", "unknown", "unreachable", "skipped"),
+        "not-planned",
+    )
     words = {"change": "to change"}
     parts = [f"{counts[status]} {words.get(status, status)}" for status in order if counts[status]]
     return f"{count(total, 'node')}: {', '.join(parts)}"
