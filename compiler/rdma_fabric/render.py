@@ -15,13 +15,16 @@ from typing import Any
 
 from rdma_fabric import __version__, platforms
 from rdma_fabric.checker import Judged
-from rdma_fabric.checker.scopes import NodeView
 from rdma_fabric.findings import InputError
+from rdma_fabric.hardware import Hardware
 from rdma_fabric.source import file_error
+from rdma_fabric.state import NodeState
 from rdma_fabric.templating import render
 
 MANIFEST = "manifest.json"
 MANIFEST_VERSION = 1
+Traces = Mapping[str, Mapping[str, str]]
+"""Node -> compiled file -> the file's lines, each with the values that make it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class File:
     path: str
     text: str
     mode: int
+    template: str = ""
+    """Where its text comes from: "<platform>/<file>.j2"."""
 
     @property
     def sha256(self) -> str:
@@ -49,12 +54,13 @@ class Written:
     removed: int
 
 
-def files(view: NodeView) -> tuple[File, ...]:
-    """All files of one realized node, by path."""
+def files(wanted: NodeState, hw: Hardware) -> tuple[File, ...]:
+    """All files of one realized state, by path."""
     found = []
-    for part, artifact in platforms.artifacts(view.wanted, view.hw):
-        context = artifact.context if artifact.context is not None else part.context(view.wanted, view.hw)
-        found.append(File(artifact.path, render(artifact.template, context), artifact.mode))
+    for part, artifact in platforms.artifacts(wanted, hw):
+        context = artifact.context if artifact.context is not None else part.context(wanted, hw)
+        text = render(artifact.template, context)
+        found.append(File(artifact.path, text, artifact.mode, artifact.template))
     return tuple(sorted(found, key=lambda one: one.path))
 
 
@@ -66,7 +72,7 @@ def compile_fabric(judged: Judged, names: Iterable[str]) -> dict[str, tuple[File
         view = judged.views[name]
         key = (id(view.wanted), id(view.hw))
         if key not in cache:
-            cache[key] = files(view)
+            cache[key] = files(view.wanted, view.hw)
         found[name] = cache[key]
     return found
 
@@ -76,6 +82,7 @@ def manifest(
     compiled: Mapping[str, tuple[File, ...]],
     rejected: Iterable[str],
     kept: Mapping[str, Any] | None = None,
+    traces: Traces | None = None,
 ) -> str:
     """The manifest as JSON text: what was compiled, from which version, and what was rejected.
 
@@ -91,6 +98,8 @@ def manifest(
             "version": hw.version,
             "files": {one.path: {"sha256": one.sha256, "mode": f"{one.mode:04o}"} for one in found},
         }
+        if traces is not None:
+            nodes[name]["traces"] = [f"{path}.trace" for path in sorted(traces[name])]
     data = {
         "version": MANIFEST_VERSION,
         "tool": __version__,
@@ -107,27 +116,36 @@ def write(
     compiled: Mapping[str, tuple[File, ...]],
     rejected: Iterable[str],
     aside: Collection[str] = (),
+    traces: Traces | None = None,
 ) -> Written:
     """Writes OUT/<node>/... and the manifest; removes files that an earlier manifest lists and this does not.
 
-    `aside`: nodes out of scope; what an earlier run compiled for them stays. InputError when OUT holds
-    something that no manifest of ours accounts for, or cannot be written.
+    `aside`: nodes out of scope; what an earlier run compiled for them stays. `traces`: node -> file -> text
+    of a FILE.trace beside it, for people. InputError when OUT holds something that no manifest of ours
+    accounts for, or cannot be written.
     """
     before, out_before = _before(out)
     kept = {name: one for name, one in before.items() if name in aside}
-    old = {f"{name}/{file}" for name, one in before.items() if name not in kept for file in one["files"]}
+    old = {f"{name}/{file}" for name, one in before.items() if name not in kept for file in _listed(one)}
     out_now = (*rejected, *(name for name in out_before if name in aside))
     wanted = {f"{name}/{one.path}": one for name, found in compiled.items() for one in found}
+    for name, texts in (traces or {}).items():
+        wanted |= {f"{name}/{path}.trace": File(path, text, 0o644) for path, text in texts.items()}
     try:
         out.mkdir(parents=True, exist_ok=True)
         written = sum(_write(out / path, one.text, one.mode) for path, one in wanted.items())
         removed = sum(_remove(out, path) for path in sorted(old - wanted.keys()))
-        _write(out / MANIFEST, manifest(judged, compiled, out_now, kept), 0o644)
+        _write(out / MANIFEST, manifest(judged, compiled, out_now, kept, traces), 0o644)
     except OSError as error:
         raise file_error(
             error.filename or out, error.strerror or str(error), "give a folder that can be written"
         ) from None
     return Written(out / MANIFEST, len(compiled), written, len(wanted) - written, removed)
+
+
+def _listed(entry: Mapping[str, Any]) -> list[str]:
+    """Everything that a manifest says of a node's folder."""
+    return [*entry["files"], *entry.get("traces", ())]
 
 
 def _before(out: Path) -> tuple[dict[str, Any], list[str]]:
@@ -142,7 +160,7 @@ def _before(out: Path) -> tuple[dict[str, Any], list[str]]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         for name, one in data["nodes"].items():
-            for file in one["files"]:
+            for file in _listed(one):
                 _safe(f"{name}/{file}")
         return data["nodes"], list(map(str, data["rejected"]))
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

@@ -36,6 +36,11 @@ def render(template: str, context: Any) -> str:
     return _template(template).render(c=context)
 
 
+def source(template: str) -> str:
+    """The template's own text."""
+    return (folder("templates") / template).read_text(encoding="utf-8")
+
+
 def render_lines(template: str, context: Any) -> tuple[str, ...]:
     """The rendered text as lines without their line ends; empty lines dropped."""
     return tuple(line for line in render(template, context).splitlines() if line.strip())

@@ -80,7 +80,7 @@ def test_a_subnet_without_manager_is_rejected(shared: Path, tmp_path: Path) -> N
 def test_the_compiled_partition_says_its_mtu_as_a_code(shared: Path, tmp_path: Path) -> None:
     expect = _yaml(shared, "cases/B70-*.yaml")["expect"]
     judged = build(load(_fabric(tmp_path, INTENT + MANAGER)))
-    files = {one.path: one.text for one in render.files(judged.views[expect["node"]])}
+    files = {one.path: one.text for one in render.compile_fabric(judged, [expect["node"]])[expect["node"]]}
     text = files["etc/opensm/partitions.conf"]
     assert "Default=0x7fff, ipoib, mtu=5" in text
     assert "mtu=4096" not in text
@@ -119,7 +119,9 @@ def test_the_published_partitions(shared: Path, tmp_path: Path) -> None:
     page = _yaml(shared, "published/27-*.yaml")
     judged = build(load(_fabric(tmp_path, P27)))
     assert [one for one in check(judged).findings if one.severity.name != "NOTE"] == []
-    text = {one.path: one.text for one in render.files(judged.views["ctl01"])}["etc/opensm/partitions.conf"]
+    text = {one.path: one.text for one in render.compile_fabric(judged, ["ctl01"])["ctl01"]}[
+        "etc/opensm/partitions.conf"
+    ]
     ours = read_partitions(text)
     theirs = read_partitions("\n".join(page["expected_lines"]["partitions_conf"][:1]))
     assert ours.problems == theirs.problems == ()

@@ -240,7 +240,7 @@ def test_lines_that_the_rejected_design_would_have(shared: Path) -> None:
     lines = _lines(_design(shared, "P21"))
     assert set(lines) == set(_P21_LINES)
     judged = build(load(HERE / "P21"))
-    files = {file.path: file.text for file in render.files(judged.views["gpu01"])}
+    files = {file.path: file.text for file in render.compile_fabric(judged, ["gpu01"])["gpu01"]}
     text = "\n".join((*files, files["etc/fabric/qos/eth0.conf"]))
     assert [line for line in lines if _P21_LINES[line] not in text.splitlines()] == []
     state: NodeState = judged.views["gpu01"].wanted

@@ -30,6 +30,7 @@ LAYERS = (
     "platforms",
     "checker",
     "render",
+    "trace",
     "transport",
     "observe",
     "plan",

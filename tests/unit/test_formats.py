@@ -224,6 +224,12 @@ def test_base_without_changes() -> None:
 # -- states
 
 
+def test_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "leaf01", "random-detect", str(DEMO), "--format", "json"]) == 0
+    found = _valid("trace", capsys.readouterr().out)["found"]
+    assert any(one["setting"] == "ecn.400G.kmin" for one in found[0]["lines"][0]["causes"])
+
+
 def _observations() -> dict[str, Observation]:
     """Realized states of the example, a node of which nothing could be read, and one with every odd value."""
     from rdma_fabric.cli import common

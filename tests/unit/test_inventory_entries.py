@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from rdma_fabric.inventory.load import _Loader, _Source, load
 from rdma_fabric.inventory.models import Entry
 from rdma_fabric.source import parse_yaml, validate
@@ -23,6 +25,17 @@ def test_an_entrys_settings_are_its_own(tmp_path: Path) -> None:
     nodes = load(tmp_path, ("linux",)).nodes
     found = [[layer.data for layer in node.spec.layers] for node in nodes.values()]
     assert found == [[{"mtu": {"host": 4200 + n}}] if n % 3 else [] for n in range(HOSTS)]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    ["a_node,a_port,b_node,b_port\nh1,e0,h2,e0\n", "a_node,a_port,b_node,b_port,length_m\nh1,e0,h2,e0,\n"],
+)
+def test_a_cable_of_unknown_length(rows: str, tmp_path: Path) -> None:
+    ports = "{platform: linux, data: {role: host, ports: {e0: {network: compute, speed: 100G}}}}"
+    (tmp_path / "hosts.yaml").write_text(f"h1: {ports}\nh2: {ports}\n", encoding="utf-8")
+    (tmp_path / "cables.csv").write_text(rows, encoding="utf-8")
+    assert [link.length_m for link in load(tmp_path, ("linux",)).links] == [None]
 
 
 def test_an_entry_that_is_gone_leaves_nothing_behind(tmp_path: Path) -> None:

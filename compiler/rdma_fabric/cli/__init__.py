@@ -20,6 +20,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "drift": "compare the devices with the intent",
     "rollback": "bring a run's nodes back to what they had before it",
     "runs": "what happened in earlier runs",
+    "trace": "which value makes this device line, and which lines a value makes",
     "explain": "what a rule checks and why",
     "schema": "JSON Schema of the intent or inventory, for editors",
     "lab": "the embedded fabric: up, down, status, break, somebody, reboot ...",

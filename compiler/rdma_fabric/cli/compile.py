@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING
 from rdma_fabric.cli import common
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from rdma_fabric.checker import Report
     from rdma_fabric.render import Written
+    from rdma_fabric.resolve import Resolved
     from rdma_fabric.views.output import Output
 
 
@@ -25,6 +29,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--strict", action="store_true", help="all or nothing: write nothing when a node is rejected"
+    )
+    parser.add_argument(
+        "--annotate",
+        action="store_true",
+        help="write FILE.trace beside every file: which value of intent or inventory makes each line",
     )
 
 
@@ -46,9 +55,35 @@ def run(options: argparse.Namespace) -> int:
             out.data(_json(options, None, rejected))
         return 1
     compiled = render.compile_fabric(judged, [name for name in names if name not in rejected])
-    done = render.write(Path(options.out), judged, compiled, rejected, set(resolved.plans) - set(names))
+    traces = _traces(options, resolved, compiled) if options.annotate else None
+    aside = set(resolved.plans) - set(names)
+    done = render.write(Path(options.out), judged, compiled, rejected, aside, traces)
     out.data(_json(options, done, rejected) if options.format == "json" else _text(done, rejected))
     return 1 if rejected else 0
+
+
+def _traces(
+    options: argparse.Namespace, resolved: Resolved, compiled: Mapping[str, Any]
+) -> dict[str, dict[str, str]]:
+    """Annotated files of every node; equal nodes are traced once."""
+    from rdma_fabric.trace import Sources, trace
+    from rdma_fabric.views.trace_text import annotated
+
+    if options.sets or options.unsets:
+        from rdma_fabric.findings import InputError, Position, input_finding
+
+        at = Position("--annotate", 0, 0)
+        help = "leave --set and --unset out: what they set stands in no file"
+        raise InputError([input_finding("reference", "cannot trace a what-if", at, help)])
+    sources = Sources.read(common.directory(options))
+    done: dict[int, dict[str, str]] = {}
+    found = {}
+    for name in compiled:
+        key = id(resolved.plans[name])
+        if key not in done:
+            done[key] = annotated(trace(sources, resolved, name))
+        found[name] = done[key]
+    return found
 
 
 def _complain(report: Report, out: Output) -> None:

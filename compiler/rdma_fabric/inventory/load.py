@@ -43,7 +43,8 @@ _PLAIN: Mapping[str, re.Pattern[str]] = {
 _METRES = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?")
 """Narrower than Python's float(), which reads 5_0, nan and the digits of other scripts."""
 CABLES = "cables.csv"
-CABLE_COLUMNS = ("a_node", "a_port", "b_node", "b_port", "length_m")
+CABLE_COLUMNS = ("a_node", "a_port", "b_node", "b_port")
+CABLE_OPTIONAL = ("length_m",)
 _PORT_TEXTS = ("rdma", "bdf", "rail", "plane", "parent", "guid", "lanes", "alias", "index")
 _NODE_FACTS = ("role", "model", "version", "state", "gpus", "plane", "rack")
 _OPTIONS = ("stack", "mtu_manager", "mtu_max")
@@ -148,7 +149,7 @@ class _Loader:
             return found if isinstance(found, Table) else None
         if name != CABLES and not self._there(name):
             return None
-        return load_csv(self.directory / name, columns)
+        return load_csv(self.directory / name, columns, CABLE_OPTIONAL if name == CABLES else ())
 
     def _collect(self, step: Callable[[], T]) -> T | None:
         try:
@@ -483,7 +484,7 @@ class _Loader:
 
     def _row_links(self, cable: _Cable, nodes: Mapping[str, Node], complete: bool) -> Iterator[Link]:
         try:
-            ends = zip_ranges(*(cable.text(column) for column in CABLE_COLUMNS[:4]))
+            ends = zip_ranges(*(cable.text(column) for column in CABLE_COLUMNS))
         except ValueError as error:
             help = _help(error, "give every range the same length")
             self._complain("csv", _text(error), cable.position("a_node"), help)
@@ -576,4 +577,4 @@ def _help(error: ValueError, otherwise: str) -> str:
     return getattr(error, "help", "") or otherwise
 
 
-__all__ = ["CABLES", "CABLE_COLUMNS", "NodeData", "load"]
+__all__ = ["CABLES", "CABLE_COLUMNS", "CABLE_OPTIONAL", "NodeData", "load"]

@@ -83,10 +83,23 @@ class _Reader:
             raise InputError(self.faults)
         header = self.header(*used[0])
         places = tuple(header.index(name) if name in header else -1 for name in self.columns + self.optional)
+        if self.too_short(used, len(header)):
+            raise InputError(self.faults)
         rows = list(self.rows(used[1:], len(header), places))
         if self.faults:
             raise InputError(self.faults)
         return Table(self.columns + self.optional, tuple(rows), self.file, self.lines, places)
+
+    def too_short(self, used: list[tuple[int, str]], width: int) -> bool:
+        """True, with one fault, when every line has the same number of fields, more than the header."""
+        found = {len(_split(line)[1]) for _, line in used[1:]} if len(used) > 2 else set()
+        if len(found) != 1 or min(found) <= width:
+            return False
+        number, line = used[0]
+        known = ",".join([*self.columns, *self.optional])
+        message = f"the header has {width} columns, every line below it {min(found)}"
+        self.fault(message, number, len(line.rstrip()), f"name all columns: {known}")
+        return True
 
     def rows(self, used: Iterable[tuple[int, str]], width: int, places: tuple[int, ...]) -> Iterator[Row]:
         """The rows that can be used; stops when there are too many faults to tell."""
