@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -257,9 +258,9 @@ def test_excerpt_is_two_printable_lines_with_the_caret_below(line: str, column: 
 keys = st.from_regex(r"[a-z]{1,4}", fullmatch=True).filter(
     lambda key: key not in ("no", "on", "off", "yes", "null", "true")
 )
-leaves = st.one_of(
-    st.none(), st.booleans(), st.integers(-(10**9), 10**9), st.text("ab019 :#-'\"{[,.é", max_size=8)
-)
+# PyYAML leaves quotes off 09, which readers take differently and the loader therefore refuses.
+texts = st.text("ab019 :#-'\"{[,.é", max_size=8).filter(lambda text: not re.fullmatch(r"-?0[0-9.]+", text))
+leaves = st.one_of(st.none(), st.booleans(), st.integers(-(10**9), 10**9), texts)
 trees = st.recursive(
     leaves,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
