@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from rdma_fabric.lab.hosts import Host
-from tests.lab.hostlab import GPU, run, running, said
+from tests.lab.hostlab import GPU, power_on, run, running, said
 
 ALL = "--dscp2prio set,{},{}"
 
@@ -23,10 +23,7 @@ def booted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
 
 @pytest.fixture
 def host(booted: Host) -> Host:
-    """The host with its NICs as after power-on; starting it anew for each test would be slower."""
-    tools = "/var/lib/fabric-lab/tools"
-    reset = f"import sys; sys.path.insert(0, '{tools}'); from hosttools import boot; boot.nics()"
-    said(booted, f'rm -f /var/lib/fabric-lab/flash.json; {booted.python} -SEsc "{reset}"')
+    power_on(booted)
     return booted
 
 
@@ -258,19 +255,6 @@ def test_bnxt_takes_ets_then_pfc(host: Host) -> None:
     said(host, "dcb app add dev ens4np0 dgram-port-prio 4791:3 && dcb app add dev ens4np0 dscp-prio 26:3")
     assert run(host, "dcb app add dev ens4np0 dscp-prio 26:3")[2] == "Attribute write: File exists\n"
     assert host.nic("ens4np0")["pfc"][3]
-
-
-def test_bnxt_configfs_reads_hexadecimal_and_waits_for_apply(host: Host) -> None:
-    folder = "/sys/kernel/config/bnxt_re/bnxt_re0"
-    said(host, f"mkdir {folder}")
-    assert run(host, f"echo 48 > {folder}/ports/1/cc/cnp_dscp")[0] == 1  # 0x48 is above 0x3f
-    said(host, f"cd {folder}/ports/1/cc; echo 26 > roce_dscp; echo 0x30 > cnp_dscp; echo 0x1 > ecn_enable")
-    assert "roce dscp (roce_dscp)\t\t\t\t\t: 0\n" in said(host, f"cat {folder}/ports/1/cc/apply")
-    said(host, f"echo 0x1 > {folder}/ports/1/cc/apply")
-    shown = said(host, f"cat {folder}/ports/1/cc/apply")
-    assert "(roce_dscp)\t\t\t\t\t: 38\n" in shown and "(cnp_dscp)\t\t\t\t: 48\n" in shown
-    assert run(host, "modprobe -r bnxt_re") == (1, "", "modprobe: FATAL: Module bnxt_re is in use.\n")
-    said(host, f"rmdir {folder} && modprobe -r bnxt_re && modprobe bnxt_re")
 
 
 def test_e810_belongs_to_the_firmware_until_told(host: Host) -> None:

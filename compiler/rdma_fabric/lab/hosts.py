@@ -70,7 +70,7 @@ class HostPort:
     """One fabric port. `nic`: mlx5, bnxt, irdma, or anything else for a plain netdev without DCB.
 
     `stack`: "inbox", or another word ("ofed") for the vendor's driver package. `address` is IPv4 with
-    its prefix.
+    its prefix. `traits`: what TRAITS describes.
     """
 
     netdev: str
@@ -81,6 +81,21 @@ class HostPort:
     stack: str = "inbox"
     address: str = ""
     neighbor: Neighbor | None = None
+    traits: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise RuntimeError for a trait that no hardware has."""
+        for word in self.traits:
+            if word.partition("=")[0] not in TRAITS:
+                raise RuntimeError(f"unknown trait '{word}': use one of {', '.join(TRAITS)}")
+
+
+TRAITS = {
+    "mp17": "bnxt: eight traffic classes in firmware, not three",
+    "no-service-profile": "bnxt: firmware without service profile types; the driver owns the CNP class",
+    "fw-lldp": "bnxt: the firmware runs LLDP and DCBX (NVM)",
+}
+"""Words that make a port's hardware differ from the usual; those of other NICs say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +112,7 @@ class HostFacts:
     management: str = _MANAGEMENT
     management_address: str = "198.51.100.10/24"
     iproute: str = "6.1.0"
+    niccli: str = "233.2.77.9"
     seed: tuple[tuple[str, str], ...] = ()
     services: tuple[str, ...] = ()
     management_neighbor: Neighbor | None = None
@@ -115,6 +131,7 @@ class HostFacts:
         ports = []
         for port in known:
             fields = dict(more.get(port.name, {}))
+            fields["traits"] = tuple(fields.get("traits", ()))
             if isinstance(fields.get("neighbor"), Mapping):
                 fields["neighbor"] = Neighbor(**fields["neighbor"])
             elif port.peer_node and "neighbor" not in fields:
@@ -320,9 +337,10 @@ class Host:
         (home / "facts.json").write_text(json.dumps(self._facts()))
         if blank:
             self._blank()
+        vendors = {port.nic for port in self.facts.ports if port.stack != "inbox"}
         for tool in dispatch.TOOLS:
             link = home / "sbin" / tool
-            if not link.is_symlink():
+            if dispatch.VENDOR.get(tool, "") in {"", *vendors} and not link.is_symlink():
                 link.symlink_to(f"{store.HOME}/tools/launch")
         fuse = self.root / ".fuse"
         if _is_root():
@@ -351,6 +369,7 @@ class Host:
             "name": self.facts.name,
             "kernel": platform.release(),
             "iproute": self.facts.iproute,
+            "niccli": self.facts.niccli,
             "manager": self.facts.manager,
             "management": self.facts.management,
             "management_address": self.facts.management_address,

@@ -78,12 +78,14 @@ def _host(node: Node, ib: dict[str, Any]) -> dict[str, Any]:
     """What a sandbox needs besides: NICs and the manager of its interfaces."""
     options = dict(node.spec.options)
     stack = options.get("stack", "inbox")
+    traits = options.get("lab_traits", "").split()
     ports = {
         port.name: {
             "nic": "ib" if port.name in ib else port.nic or "generic",
             "ibdev": port.rdma,
             "bdf": port.bdf,
             "stack": stack,
+            "traits": traits,
         }
         for port in node.spec.ports.values()
         if port.kind == "physical"
@@ -91,6 +93,7 @@ def _host(node: Node, ib: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "ports": {name: {key: value for key, value in one.items() if value} for name, one in ports.items()}
     }
+    found |= {key: options[f"lab_{key}"] for key in ("iproute", "niccli") if f"lab_{key}" in options}
     seed = []
     if ib:
         found["ib"] = ib

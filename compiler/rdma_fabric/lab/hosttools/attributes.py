@@ -7,19 +7,17 @@ config/irdma, debug/mlx5/<bdf>/cc_params. A refusal is an OSError, which the wri
 from __future__ import annotations
 
 import errno
-import os
 
-from . import store
+from . import bnxt_cc, store
 from .driver import RDMA_DRIVERS, nic, refuse
+from .nodes import File, Folder, integer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
+    from .nodes import Reader, Writer
     from .store import Port, PortFacts
-
-    Reader = Callable[[], str]
-    Writer = Callable[[str], None]
 
 _CC_FACTORY = {
     "cnp_dscp": 48,
@@ -66,50 +64,6 @@ _DEBUG = {
     "rp_clamp_tgt_rate": "clamp_tgt_rate",
     "rp_clamp_tgt_rate_ati": "clamp_tgt_rate_after_time_inc",
 }
-# bnxt_re/configfs.c: written with %x, kept until `apply`.
-_BNXT = (
-    *("ecn_enable", "ecn_marking", "cc_mode", "disable_prio_vlan_tx", "roce_prio", "roce_dscp"),
-    *("cnp_prio", "cnp_dscp", "advanced"),
-)
-
-
-class File:
-    """An attribute; without a writer it is read-only."""
-
-    def __init__(self, read: Reader, write: Writer | None = None) -> None:
-        self.read, self.write = read, write
-
-
-class Folder:
-    """Names -> what is there; `make` and `drop` are what mkdir and rmdir do, where they are allowed."""
-
-    def __init__(self, children: Callable[[], dict[str, Folder | File]] | None = None) -> None:
-        self._static: dict[str, Folder | File] = {}
-        self._children = children
-
-    def add(self, name: str, node: Folder | File) -> None:
-        """Put a child in."""
-        self._static[name] = node
-
-    def at(self, names: Sequence[str]) -> Folder:
-        """A folder below, made if need be."""
-        if not names:
-            return self
-        below = self._static.setdefault(names[0], Folder())
-        assert isinstance(below, Folder)
-        return below.at(names[1:])
-
-    def children(self) -> dict[str, Folder | File]:
-        """What is in the folder now."""
-        return {**self._static, **(self._children() if self._children else {})}
-
-    def make(self, name: str) -> None:
-        """Mkdir."""
-        raise refuse(errno.EPERM)
-
-    def drop(self, name: str) -> None:
-        """Rmdir."""
-        raise refuse(errno.EPERM)
 
 
 class Devices(Folder):
@@ -156,13 +110,26 @@ def tree() -> Folder:
             _ecn(root.at(["net", port["netdev"], "ecn"]), port)
             tclass = File(lambda p=port: _tclass(p), lambda text, p=port: _set_tclass(p, text))  # type: ignore[misc]
             root.at(["infiniband", port["ibdev"], "tc", "1"]).add("traffic_class", tclass)
-        elif port["nic"] == "mlx5":
-            folder = root.at(["debug", "mlx5", port["bdf"], "cc_params"])
-            for name, ours in _DEBUG.items():
-                folder.add(name, _number(port, ours))
-    root.at(["debug"])
+    root.add("debug", Folder(lambda: _debug(ports)))
     root.add("config", Folder(lambda: _config(ports)))
     return root
+
+
+def _debug(ports: list[PortFacts]) -> dict[str, Folder | File]:
+    """debugfs: what the loaded RDMA drivers show; the vendor's mlx5 has sysfs files instead."""
+    loaded = store.read(store.MODULES)
+    found: dict[str, Folder | File] = {}
+    inbox = [port for port in ports if port["nic"] == "mlx5" and port["stack"] == "inbox"]
+    if "mlx5_ib" in loaded and inbox:
+        mlx5 = Folder()
+        for port in inbox:
+            for name, ours in _DEBUG.items():
+                mlx5.at([port["bdf"], "cc_params"]).add(name, _number(port, ours))
+        found["mlx5"] = mlx5
+    bnxt = [port for port in ports if port["nic"] == "bnxt" and port["ibdev"]]
+    if "bnxt_re" in loaded and bnxt:
+        found["bnxt_re"] = bnxt_cc.debugfs(bnxt)
+    return found
 
 
 def _config(ports: list[PortFacts]) -> dict[str, Folder | File]:
@@ -172,22 +139,11 @@ def _config(ports: list[PortFacts]) -> dict[str, Folder | File]:
     devices = {p["ibdev"]: p for p in ports if p["ibdev"] and RDMA_DRIVERS.get(p["nic"]) in loaded}
     if "rdma_cm" in loaded:
         found["rdma_cm"] = Devices("rdma_cm", devices, _rdma_cm)
-    for nic_kind, module, inside in (("bnxt", "bnxt_re", _bnxt), ("irdma", "irdma", _irdma)):
+    for nic_kind, module, inside in (("bnxt", "bnxt_re", bnxt_cc.configfs), ("irdma", "irdma", _irdma)):
         own = {n: p for n, p in devices.items() if p["nic"] == nic_kind and p["stack"] != "inbox"}
         if module in loaded and own:
             found[module] = Devices(module, own, inside)
     return found
-
-
-def _integer(text: str, most: int, base: int = 0) -> int:
-    """A number as the kernel's kstrto* takes it, else EINVAL."""
-    try:
-        value = int(text.strip(), base)
-    except ValueError as error:
-        raise refuse(errno.EINVAL) from error
-    if not 0 <= value <= most:
-        raise refuse(errno.EINVAL)
-    return value
 
 
 # --- net/<if>/qos ---
@@ -205,7 +161,7 @@ def _qos(folder: Folder, port: PortFacts) -> None:
         words = text.split()
         if len(words) != 2:
             raise refuse(errno.EINVAL)
-        point, priority = _integer(words[0], 63, 10), _integer(words[1], 7, 10)
+        point, priority = integer(words[0], 63, 10), integer(words[1], 7, 10)
         with store.port_state(netdev) as state:
             state["dscp"][point] = priority
 
@@ -220,7 +176,7 @@ def _qos(folder: Folder, port: PortFacts) -> None:
 
     def buffers(key: str) -> Writer:
         def write(text: str) -> None:
-            values = [_integer(word, 1 << 31, 10) for word in text.strip().rstrip(",").split(",")]
+            values = [integer(word, 1 << 31, 10) for word in text.strip().rstrip(",").split(",")]
             if len(values) != 8:
                 raise refuse(errno.EINVAL)
             with store.port_state(netdev) as state:
@@ -271,7 +227,7 @@ def _enable(netdev: str, point: str, priority: int) -> File:
         return f"{int(_get(netdev)[point][priority])}\n"  # type: ignore[literal-required]
 
     def write(text: str) -> None:
-        value = bool(_integer(text, 1))
+        value = bool(integer(text, 1))
         with store.port_state(netdev) as state:
             state[point][priority] = value  # type: ignore[literal-required]
 
@@ -282,7 +238,7 @@ def _number(port: PortFacts, name: str) -> File:
     netdev = port["netdev"]
 
     def write(text: str) -> None:
-        value = _integer(text, _MOST.get(name, 0xFFFFFFFF))
+        value = integer(text, _MOST.get(name, 0xFFFFFFFF))
         with store.port_state(netdev) as state:
             state["cc"][name] = value
 
@@ -300,7 +256,7 @@ def _tclass(port: PortFacts) -> str:
 def _set_tclass(port: PortFacts, text: str) -> None:
     """A number, or `tclass=<number>`; -1 clears."""
     word = text.strip().removeprefix("tclass=")
-    _put(port["netdev"], "tclass", -1 if word == "-1" else _integer(word, 255))
+    _put(port["netdev"], "tclass", -1 if word == "-1" else integer(word, 255))
 
 
 # --- configfs ---
@@ -317,53 +273,8 @@ def _rdma_cm(port: PortFacts) -> Folder:
 
     inside = folder.at(["ports", "1"])
     inside.add("default_roce_mode", File(lambda: f"{_get(netdev)['mode']}\n", mode))
-    tos = File(lambda: f"{_get(netdev)['tos']}\n", lambda text: _put(netdev, "tos", _integer(text, 255)))
+    tos = File(lambda: f"{_get(netdev)['tos']}\n", lambda text: _put(netdev, "tos", integer(text, 255)))
     inside.add("default_roce_tos", tos)
-    return folder
-
-
-def _bnxt(port: PortFacts) -> Folder:
-    """Values are read as hexadecimal and reach the hardware with `apply` only."""
-    netdev, folder = port["netdev"], Folder()
-    inside = folder.at(["ports", "1", "cc"])
-
-    def staged(name: str) -> File:
-        def write(text: str) -> None:
-            most = {"cnp_dscp": 0x3F, "roce_dscp": 0x3F, "cc_mode": 1, "cnp_prio": 7, "roce_prio": 7}
-            value = _integer(text, most.get(name, 1), 16)
-            with store.port_state(netdev) as state:
-                state["cc"][f"staged_{name}"] = value
-
-        return File(lambda: f"0x{_get(netdev)['cc'].get(f'staged_{name}', 0):x}\n", write)
-
-    def apply(text: str) -> None:
-        _integer(text, 1, 16)
-        with store.port_state(netdev) as state:
-            for name in _BNXT:
-                state["cc"][name] = state["cc"].get(f"staged_{name}", state["cc"].get(name, 0))
-
-    def show() -> str:
-        cc = _get(netdev)["cc"]
-        words = ("Disabled", "Enabled")
-        lines = [f"ecn status (ecn_enable)\t\t\t\t\t: {words[cc.get('ecn_enable', 0)]}"]
-        lines.append(
-            f"ecn marking (ecn_marking)\t\t\t\t\t: {('Not-ECT', 'ECT(0)')[cc.get('ecn_marking', 0)]}"
-        )
-        lines.append(
-            f"congestion control mode (cc_mode)\t\t\t: {('DCQCN-D', 'DCQCN-P')[cc.get('cc_mode', 0)]}"
-        )
-        vlan = words[1 - cc.get("disable_prio_vlan_tx", 0)]
-        lines.append(f"send priority vlan (VLAN 0)\t\t\t\t: {vlan}")
-        lines += [f"roce prio (roce_prio)\t\t\t\t\t: {cc.get('roce_prio', 0)}"]
-        lines += [f"roce dscp (roce_dscp)\t\t\t\t\t: {cc.get('roce_dscp', 0)}"]
-        if cc.get("ecn_enable"):
-            lines += [f"cnp prio (cnp_prio)\t\t\t\t: {cc.get('cnp_prio', 0)}"]
-            lines += [f"cnp dscp (cnp_dscp)\t\t\t\t: {cc.get('cnp_dscp', 0)}"]
-        return "\n".join(lines) + "\n"
-
-    for name in _BNXT:
-        inside.add(name, staged(name))
-    inside.add("apply", File(show, apply))
     return folder
 
 
@@ -372,21 +283,10 @@ def _irdma(port: PortFacts) -> Folder:
     for name in ("roce_dcqcn_enable", "roce_dctcp_enable", "roce_timely_enable"):
 
         def write(text: str, name: str = name) -> None:
-            value = _integer(text, 1)
+            value = integer(text, 1)
             with store.port_state(port["netdev"]) as state:
                 state["cc"][name] = value
 
         reading = lambda name=name: f"{_get(port['netdev'])['cc'].get(name, 0)}\n"  # noqa: E731
         folder.add(name, File(reading, write))
     return folder
-
-
-def walk(root: Folder, path: str) -> Folder | File:
-    """What is at the path; ENOENT otherwise."""
-    node: Folder | File = root
-    for name in filter(None, path.split("/")):
-        below = node.children().get(name) if isinstance(node, Folder) else None
-        if below is None:
-            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
-        node = below
-    return node

@@ -218,9 +218,9 @@ def _merge(old: list[int], new: dict[int, int]) -> list[int]:
 
 def _pfc_show(port: Nic, words: list[str], options: dict[str, bool]) -> None:
     state, counters = port.port, port.port["counters"]
-    values: dict[str, object] = {"pfc_cap": port.tcs, "macsec_bypass": False, "delay": state["cable"]}
+    values: dict[str, object] = {"pfc_cap": port.pfc_cap, "macsec_bypass": False, "delay": state["cable"]}
     values["prio_pfc"] = state["pfc"]
-    lines = [f"pfc-cap {port.tcs} macsec-bypass off delay {state['cable']} "]
+    lines = [f"pfc-cap {port.pfc_cap} macsec-bypass off delay {state['cable']} "]
     lines.append(_row("prio-pfc", list(state["pfc"])))
     if options["statistics"]:
         for name, counter in (("requests", "tx_prio{}_pause"), ("indications", "rx_prio{}_pause")):

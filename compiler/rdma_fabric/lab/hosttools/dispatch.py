@@ -6,6 +6,8 @@ import sys
 from importlib import import_module
 
 TOOLS = {
+    "bnxt_setupcc.sh": "bnxt_script",
+    "bnxtqos": "niccli",
     "cma_roce_mode": "rdma",
     "cma_roce_tos": "rdma",
     "dcb": "dcb",
@@ -30,6 +32,7 @@ TOOLS = {
     "mstfwreset": "mlxconfig",
     "netplan": "network",
     "networkctl": "network",
+    "niccli": "niccli",
     "nmcli": "network",
     "opensm": "ib",
     "perfquery": "ib",
@@ -44,6 +47,8 @@ TOOLS = {
     "udevadm": "network",
 }
 """Tool -> module of this package that holds `main(name, arguments)`."""
+VENDOR = {"bnxt_setupcc.sh": "bnxt", "bnxtqos": "bnxt", "niccli": "bnxt"}
+"""Tool -> the kind of NIC whose vendor package brings it; the others are on every host."""
 INTERNAL = {"fabric-boot": "boot", "fabric-ib": "ib", "fabric-init": "init", "fabric-sftp": "sftp"}
 """Programs that the lab itself starts in a sandbox."""
 

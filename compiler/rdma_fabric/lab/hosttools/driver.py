@@ -50,8 +50,8 @@ def defaults(port: PortFacts) -> Port:
         "prio2buffer": [0] * 8,
         "buffer_size": [_TOTAL_BUFFER] + [0] * 7,
         "manual_buffer": False,
-        # The E810 starts with its firmware LLDP agent on, which then owns DCB.
-        "dcbx": LLD_MANAGED | IEEE if irdma else HOST | IEEE,
+        # The E810 starts with its firmware LLDP agent on, which then owns DCB; bnxt's is a matter of NVM.
+        "dcbx": LLD_MANAGED | IEEE if irdma or store.trait(port, "fw-lldp") else HOST | IEEE,
         "rate_kbps": [0] * 8,
         "pause": [True, True],
         "rings": [1024, 1024] if mlx5 else [2048, 2048] if irdma else [511, 511],
@@ -64,6 +64,9 @@ def defaults(port: PortFacts) -> Port:
         "np": [True] * 8,
         "rp": [True] * 8,
         "cc": {},
+        "staged": {},
+        "touched": [],
+        "d2p": [],
         "configured": [],
         "bounces": 0,
         "counters": {},
@@ -101,6 +104,7 @@ class Nic:
     """A port without DCB: every request is answered with EOPNOTSUPP, as veth and soft-RoCE do."""
 
     tcs = 8
+    pfc_cap = 8
 
     def __init__(self, facts: PortFacts, port: Port) -> None:
         self.facts, self.port = facts, port
@@ -244,26 +248,32 @@ class Mlx5(Nic):
 
 
 class Bnxt(Nic):
-    """NetXtreme-E with bnxt_en and the three-class firmware profile."""
+    """NetXtreme-E with bnxt_en; three traffic classes, or eight with the firmware profile mp17."""
 
     supported = True
-    tcs = 3
-    _lossless_tcs = 2
+    pfc_cap = 2
+
+    def __init__(self, facts: PortFacts, port: Port) -> None:
+        super().__init__(facts, port)
+        self.tcs = 8 if store.trait(facts, "mp17") else 3
 
     def set_ets(self, prio_tc: list[int], tsa: list[str], bw: list[int]) -> None:
         """ETS above 100 or a starved class is refused, as are classes that do not exist."""
         self._owner()
-        if any(tc > self.tcs for tc in prio_tc):
-            raise refuse(errno.EINVAL, "rejecting ETS config with too many TCs")
+        for tc in prio_tc:
+            if tc > self.tcs:  # the driver lets one too many pass
+                text = f"priority to TC mapping exceeds TC count {tc}"
+                raise refuse(errno.EINVAL, self._log(text))
         if any((bw[tc] or tsa[tc] != "strict") and tc > self.tcs for tc in range(8)):
-            raise refuse(errno.EINVAL, "rejecting ETS config with too many TCs")
+            raise refuse(errno.EINVAL)
         if set(tsa) - {"strict", "ets"}:
             raise refuse(ENOTSUPP)
         shares = [bw[tc] for tc in range(8) if tsa[tc] == "ets"]
         if sum(shares) > 100:
-            raise refuse(errno.EINVAL, "rejecting ETS config exceeding available bandwidth")
+            text = "rejecting ETS config exceeding available bandwidth"
+            raise refuse(errno.EINVAL, self._log(text))
         if sum(shares) == 100 and 0 in shares:
-            raise refuse(errno.EINVAL, "rejecting ETS config starving a TC")
+            raise refuse(errno.EINVAL, self._log("rejecting ETS config starving a TC"))
         self.port["prio_tc"], self.port["tsa"], self.port["bw"] = list(prio_tc), list(tsa), list(bw)
         self.port["ets_set"] = True
 
@@ -271,25 +281,32 @@ class Bnxt(Nic):
         """Needs ETS first, and no more lossless classes than the firmware has."""
         self._owner()
         lossless = {self.port["prio_tc"][priority] for priority in range(8) if enabled[priority]}
-        if not self.port["ets_set"] or len(lossless) > self._lossless_tcs:
+        if not self.port["ets_set"] or len(lossless) > self.pfc_cap:
             raise refuse(errno.EINVAL)
-        self.port["pfc"] = list(enabled)
+        self.port["pfc"], self.port["cable"] = list(enabled), delay
 
     def add_app(self, selector: int, priority: int, protocol: int) -> None:
-        """All selectors are kept; DSCP beyond 63 is refused by the firmware's limit."""
+        """All selectors are kept; a DSCP goes into the hardware's table as well."""
         self._owner()
         if selector == DSCP and protocol > 63:
             raise refuse(errno.EINVAL)
         self._table_add([selector, priority, protocol])
+        if selector == DSCP:
+            others = [entry for entry in self.port["d2p"] if entry[0] != protocol]
+            self.port["d2p"] = [*others, [protocol, priority]]
 
     def del_app(self, selector: int, priority: int, protocol: int) -> None:
         """An entry that is not there is refused."""
         self._owner()
         self._table_del([selector, priority, protocol])
+        if selector == DSCP:
+            self.port["d2p"] = [entry for entry in self.port["d2p"] if entry[0] != protocol]
 
     def set_dcbx(self, mode: int) -> int:
-        """CEE and firmware modes are refused."""
-        if mode & (CEE | LLD_MANAGED) or not mode & HOST:
+        """Nothing while the firmware owns it; host mode means IEEE without CEE."""
+        if self.port["dcbx"] & LLD_MANAGED:
+            return 1
+        if mode & HOST and (mode & CEE or not mode & IEEE):
             return 1
         self.port["dcbx"] = mode
         return 0
@@ -297,6 +314,9 @@ class Bnxt(Nic):
     def _owner(self) -> None:
         if self.port["dcbx"] & (HOST | IEEE) != HOST | IEEE:
             raise refuse(errno.EINVAL)
+
+    def _log(self, text: str) -> str:
+        return f"bnxt_en {self.facts['bdf']} {self.facts['netdev']}: {text}"
 
 
 class Irdma(Nic):

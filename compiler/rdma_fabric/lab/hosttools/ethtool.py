@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import store
+from . import store, versions
 from .driver import DRIVERS, HOST, IEEE, LLD_MANAGED
 
 TYPE_CHECKING = False
@@ -26,7 +26,6 @@ _LONG = {
     "--dump-module-eeprom": "-m",
 }
 _UNSUPPORTED = "netlink error: Operation not supported"
-_FIRMWARE = {"mlx5": "28.39.1002 (MT_0000000838)", "bnxt": "229.0.139.0", "irdma": "4.40 0x8001c967 1.3534.0"}
 _RING_MOST = 8192
 
 
@@ -99,8 +98,8 @@ def _settings(facts: PortFacts, port: Port, words: list[str]) -> int:
 
 def _driver(facts: PortFacts, port: Port, words: list[str]) -> int:
     sys.stdout.write(
-        f"driver: {DRIVERS[facts['nic']]}\nversion: {store.facts()['kernel']}\n"
-        f"firmware-version: {_FIRMWARE[facts['nic']]}\nexpansion-rom-version: \nbus-info: {facts['bdf']}\n"
+        f"driver: {DRIVERS[facts['nic']]}\nversion: {versions.driver(facts)}\n"
+        f"firmware-version: {versions.shown(facts)}\nexpansion-rom-version: \nbus-info: {facts['bdf']}\n"
         "supports-statistics: yes\nsupports-test: yes\nsupports-eeprom-access: no\n"
         f"supports-register-dump: no\nsupports-priv-flags: {'yes' if port['priv_flags'] else 'no'}\n"
     )

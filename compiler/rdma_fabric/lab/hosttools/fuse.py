@@ -12,7 +12,7 @@ import stat
 import struct
 from contextlib import suppress
 
-from .attributes import File, Folder, walk
+from .nodes import File, Folder, walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

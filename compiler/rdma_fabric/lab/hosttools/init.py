@@ -19,7 +19,7 @@ import socket
 import subprocess
 import sys
 
-from . import attributes, dispatch, fuse, rdma, store, units
+from . import attributes, dispatch, fuse, rdma, store, units, versions
 from .driver import DRIVERS
 
 TYPE_CHECKING = False
@@ -271,7 +271,7 @@ def _port(port: store.PortFacts) -> None:
     os.symlink(pci, f"{ib}/device")
     digits = rdma.guid(port)
     colons = ":".join(digits[at : at + 4] for at in range(0, 16, 4))
-    _texts(ib, {"fw_ver": rdma.FIRMWARE[port["nic"]], "node_type": "1: CA", "node_guid": colons})
+    _texts(ib, {"fw_ver": versions.rdma(port), "node_type": "1: CA", "node_guid": colons})
     _texts(f"{ib}/ports/1", {"link_layer": "Ethernet", "state": "4: ACTIVE", "phys_state": "5: LinkUp"})
     _texts(f"{ib}/ports/1/gid_attrs/ndevs", {"0": netdev})
     if port["nic"] == "mlx5" and port["stack"] != "inbox":

@@ -11,20 +11,18 @@ from __future__ import annotations
 import json
 import sys
 
-from . import store
+from . import store, versions
 from .driver import RDMA_DRIVERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .attributes import Folder
+    from .nodes import Folder
     from .store import PortFacts
 
 _OVERHEAD = 96
 _VENDOR = {"mlx5": ("0x02c9", 4129), "bnxt": ("0x14e4", 5984), "irdma": ("0x8086", 5522)}
-FIRMWARE = {"mlx5": "28.39.1002", "bnxt": "229.0.139.0", "irdma": "1.71"}
-"""NIC kind -> text of the RDMA device's fw_ver."""
 
 
 def main(name: str, arguments: list[str]) -> int:
@@ -83,7 +81,7 @@ def _devinfo(arguments: list[str]) -> int:
         state = "PORT_ACTIVE (4)" if store.carrier(port["netdev"]) else "PORT_DOWN (1)"
         _say(f"hca_id:\t{port['ibdev']}")
         _say("\ttransport:\t\t\tInfiniBand (0)")
-        _say(f"\tfw_ver:\t\t\t\t{FIRMWARE[port['nic']]}")
+        _say(f"\tfw_ver:\t\t\t\t{versions.rdma(port)}")
         _say(f"\tnode_guid:\t\t\t{colons}\n\tsys_image_guid:\t\t\t{colons}")
         _say(f"\tvendor_id:\t\t\t{vendor}\n\tvendor_part_id:\t\t\t{part}\n\thw_ver:\t\t\t\t0x0")
         _say("\tphys_port_cnt:\t\t\t1\n\t\tport:\t1")
@@ -186,7 +184,8 @@ def _cma(arguments: list[str], letter: str, attribute: str, value: Callable[[str
     """The wrapper of configfs rdma_cm: make the folder, write, print, take the folder away."""
     import getopt
 
-    from .attributes import Folder, tree
+    from .attributes import tree
+    from .nodes import Folder
 
     try:
         parsed = dict(getopt.getopt(arguments, f"hd:p:{letter}:")[0])
@@ -216,7 +215,7 @@ def _cma(arguments: list[str], letter: str, attribute: str, value: Callable[[str
 
 def _port_attribute(group: Folder, device: str, number: str, attribute: str, text: str) -> int:
     """Write the text if there is one, then print; the real script goes on after a refused write."""
-    from .attributes import File, walk
+    from .nodes import File, walk
 
     try:
         file = walk(group, f"{device}/ports/{number}/{attribute}")

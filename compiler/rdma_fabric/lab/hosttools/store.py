@@ -24,7 +24,10 @@ if TYPE_CHECKING:
         chassis: str
 
     class PortFacts(TypedDict):
-        """One fabric port; `gbps` is its speed, `stack` is "inbox", or anything else for the vendor's."""
+        """One fabric port; `gbps` is its speed, `stack` is "inbox", or anything else for the vendor's.
+
+        `traits`: words or key=value that make this hardware differ from a usual one (`lab.hosts`).
+        """
 
         netdev: str
         nic: str
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
         bdf: str
         gbps: int
         stack: str
+        traits: list[str]
         address: str
         mac: str
         wire: str
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
         name: str
         kernel: str
         iproute: str
+        niccli: str
         manager: str
         management: str
         management_address: str
@@ -53,7 +58,11 @@ if TYPE_CHECKING:
         """Netdev of an InfiniBand port -> its ibdev, guid, and adapter (its name in ibsim)."""
 
     class Port(TypedDict):
-        """Volatile state of one port. Lists of eight are by priority, traffic class or buffer."""
+        """Volatile state of one port. Lists of eight are by priority, traffic class or buffer.
+
+        `cc` are congestion control values in force, `staged` those that wait for an apply (bnxt), and
+        `touched` their names; `d2p` is bnxt's DSCP table in hardware, newest entry last.
+        """
 
         trust: str
         dscp: list[int]
@@ -80,6 +89,9 @@ if TYPE_CHECKING:
         np: list[bool]
         rp: list[bool]
         cc: dict[str, int]
+        staged: dict[str, int]
+        touched: list[str]
+        d2p: list[list[int]]
         configured: list[str]
         bounces: int
         counters: dict[str, int]
@@ -107,6 +119,15 @@ def facts() -> Facts:
 def port_facts(netdev: str) -> PortFacts | None:
     """The fabric port with this netdev name, or None."""
     return next((port for port in facts()["ports"] if port["netdev"] == netdev), None)
+
+
+def trait(port: PortFacts, name: str) -> str:
+    """Value of a trait of the port, "yes" for a plain word, or nothing."""
+    for word in port["traits"]:
+        key, equals, value = word.partition("=")
+        if key == name:
+            return value if equals else "yes"
+    return ""
 
 
 @contextmanager
