@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.seeded import faults
+from tests.seeded import catalogue
 from tests.seeded.judge import Base
 
 RECALL = "seeded"
@@ -19,7 +19,7 @@ HEADROOM = "headroom"
 def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Base]:
     """The sound fabrics that are broken, each read once."""
     folder: Path = tmp_path_factory.mktemp("bases")
-    return {name: Base(fabric, folder / name) for name, fabric in faults.bases().items()}
+    return {name: Base(fabric, folder / name) for name, fabric in catalogue.bases().items()}
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -51,6 +51,8 @@ MODELS = {
     "cumulus": Model("cumulus", "SN5600", "5.14", "swp{n}", "swp{n}s{k}"),
 }
 VENDORS = tuple(MODELS)
+IB_MODELS = {"ib": Model("nvidia_ib", "MQM8700", "3.11.3006", "1/{n}", "1/{n}/{one}")}
+"""InfiniBand switches."""
 
 
 @dataclass
@@ -89,6 +91,10 @@ class Fabric:
     nodes: dict[str, Node] = field(default_factory=dict)
     cables: list[Cable] = field(default_factory=list)
     defaults: Data = field(default_factory=dict)
+    guids: dict[tuple[str, str], str] = field(default_factory=dict)
+    """(node, port) -> GUID of an InfiniBand port."""
+    more: dict[str, str] = field(default_factory=dict)
+    """Further files: name -> text."""
     short: bool = False
     """Write equal nodes and cables as ranges."""
     traits: tuple[str, ...] = ()
@@ -105,8 +111,21 @@ class Fabric:
         return [name for name, node in self.nodes.items() if self.role(name) == "host"]
 
     def switches(self, role: str = "") -> list[str]:
-        """Names of the switches (of a role)."""
-        return [name for name in self.nodes if self.role(name) != "host" and role in ("", self.role(name))]
+        """Names of the Ethernet switches (of a role)."""
+        return [
+            name for name in self._all_switches() if role in ("", self.role(name)) and not self.is_ib(name)
+        ]
+
+    def ib_switches(self, role: str = "") -> list[str]:
+        """Names of the InfiniBand switches (of a role)."""
+        return [name for name in self._all_switches() if role in ("", self.role(name)) and self.is_ib(name)]
+
+    def _all_switches(self) -> list[str]:
+        return [name for name in self.nodes if self.role(name) not in ("host", "sm")]
+
+    def is_ib(self, name: str) -> bool:
+        """True for an InfiniBand switch."""
+        return self.platform(name) in {model.platform for model in IB_MODELS.values()}
 
     def role(self, name: str) -> str:
         """Role of a node."""
@@ -154,8 +173,7 @@ class Fabric:
 
     def new_port(self, name: str, number: int, network: str = "compute", speed: str = "400G") -> str:
         """A further port of one switch, by its front-panel number; returns its name."""
-        vendor = self.nodes[name].group.partition("_")[2].replace("_", "-")
-        port = MODELS[vendor].port(number)
+        port = model_of(self.nodes[name].group).port(number)
         self.port_data(name, port).update(speed=speed, network=network)
         return port
 
@@ -178,14 +196,18 @@ class Fabric:
         }
         if self.defaults:
             found["defaults.yaml"] = _yaml(self.defaults)
+        if self.guids:
+            known = (f"{node},{port},{guid}\n" for (node, port), guid in self.guids.items())
+            found["guids.csv"] = "node,port,guid\n" + "".join(known)
         rows = _short_cables(self.cables) if self.short else [_row(cable) for cable in self.cables]
         found["cables.csv"] = "\n".join([",".join(COLUMNS), *map(_csv, rows)]) + "\n"
-        return found
+        return found | self.more
 
     def write(self, folder: Path) -> Path:
-        """Writes the files; an old defaults.yaml goes."""
+        """Writes the files; old ones that not every fabric has go."""
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "defaults.yaml").unlink(missing_ok=True)
+        for name in ("defaults.yaml", "guids.csv"):
+            (folder / name).unlink(missing_ok=True)
         for name, text in self.files().items():
             (folder / name).write_text(text, encoding="utf-8")
         return folder
@@ -203,6 +225,11 @@ class Fabric:
             entry = _entry(first) | {"hostname": f"{address}.[{low}-{high}]"}
             found[f"{_stem(first.name)}[{_digits(first.name)}-{_digits(last.name)}]"] = entry
         return found
+
+
+def model_of(group: str) -> Model:
+    """The model of a group of switches: its name is ROLE_VENDOR."""
+    return (MODELS | IB_MODELS)[group.partition("_")[2].replace("_", "-")]
 
 
 def _entry(node: Node) -> Data:
@@ -343,7 +370,7 @@ class Builder:
 
     def switch(self, name: str, vendor: str, role: str, speed: str = "400G", **data: Any) -> str:
         """A switch whose group is its vendor and role; ports are added as cables need them."""
-        model = MODELS[vendor]
+        model = (MODELS | IB_MODELS)[vendor]
         group = f"{role}_{vendor.replace('-', '_')}"
         self.fabric.groups.setdefault(
             group,
@@ -389,8 +416,7 @@ class Builder:
 
     def model(self, switch: str) -> Model:
         """The model of a switch."""
-        _, _, vendor = self.fabric.nodes[switch].group.partition("_")
-        return MODELS[vendor.replace("_", "-")]
+        return model_of(self.fabric.nodes[switch].group)
 
     def cable(self, host: str, port: str, switch: str, *, length: int = 5, half: int | None = None) -> None:
         """A host port to the next free port of a switch."""

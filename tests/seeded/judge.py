@@ -18,8 +18,9 @@ from rdma_fabric.codec import dump_observations, load_observations
 from rdma_fabric.findings import Finding, Severity
 from rdma_fabric.resolve import Resolved
 from rdma_fabric.state import Observation
+from tests.seeded.catalogue import Variant
 from tests.seeded.fabrics import Fabric
-from tests.seeded.faults import Expect, Scene, Variant
+from tests.seeded.faults import Expect, Scene
 
 TODAY = datetime.date(2026, 1, 15)
 

@@ -8,20 +8,19 @@ import pytest
 
 from rdma_fabric.checker import registry
 from rdma_fabric.checker.scopes import AnyRule
-from tests.seeded import faults
-from tests.seeded.faults import NoPlace, Variant
+from tests.seeded import catalogue
+from tests.seeded.catalogue import Variant
+from tests.seeded.faults import NoPlace
 from tests.seeded.judge import Base, complaints
 
 pytestmark = pytest.mark.slow
 
 Bases = dict[str, Base]
-RULES = [rule for rule in registry.rules() if rule.family != "infiniband"]
-"""InfiniBand's rules have a suite of their own beside their platforms."""
 
 
 def _compact() -> Iterator[Variant]:
     """Two variants of every kind."""
-    for variant in faults.variants(tuple(faults.bases())):
+    for variant in catalogue.variants(tuple(catalogue.bases())):
         if len(variant.kinds) == 1 and variant.seed < 2:
             yield variant
 
@@ -41,7 +40,7 @@ def by_code(bases: Bases) -> dict[str, list[Variant]]:
     return found
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", registry.rules(), ids=lambda rule: rule.code)
 def test_without_the_rule_a_fault_is_missed(
     rule: AnyRule, bases: Bases, by_code: dict[str, list[Variant]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from rdma_fabric.cli.common import load
 from rdma_fabric.findings import Finding, Severity
-from tests.seeded import fabrics
-from tests.seeded.fabrics import COUNT, SHAPES, VENDORS, WISHES
+from tests.seeded import fabrics, subnets
+from tests.seeded.fabrics import COUNT, SHAPES, VENDORS, WISHES, Fabric
 from tests.seeded.judge import loud, sound, verdict
 
 pytestmark = pytest.mark.slow
@@ -41,18 +41,27 @@ def _explained(one: Finding) -> bool:
     return any(one.code == code and one.reason.startswith(start) for code, start in ALLOWED)
 
 
+def _is_sound(fabric: Fabric, folder: Path) -> None:
+    resolved = load(fabric.write(folder))
+    for seen in ({}, sound(resolved)):
+        report = verdict(resolved, seen)
+        found = loud(report)
+        assert [one for one in found if one.severity is Severity.ERROR] == [], fabric.name
+        assert [one for one in found if not _explained(one)] == [], fabric.name
+        assert report.rejected == (), fabric.name
+        assert report.not_judged == (), fabric.name
+
+
 @pytest.mark.parametrize("start", range(0, COUNT, CHUNK))
 def test_a_sound_fabric_is_sound(start: int, tmp_path: Path) -> None:
     for number in range(start, start + CHUNK):
-        fabric = fabrics.make(number)
-        resolved = load(fabric.write(tmp_path))
-        for seen in ({}, sound(resolved)):
-            report = verdict(resolved, seen)
-            found = loud(report)
-            assert [one for one in found if one.severity is Severity.ERROR] == [], fabric.name
-            assert [one for one in found if not _explained(one)] == [], fabric.name
-            assert report.rejected == (), fabric.name
-            assert report.not_judged == (), fabric.name
+        _is_sound(fabrics.make(number), tmp_path)
+
+
+@pytest.mark.parametrize("start", range(0, subnets.COUNT, CHUNK))
+def test_a_sound_fabric_with_infiniband_is_sound(start: int, tmp_path: Path) -> None:
+    for number in range(start, min(start + CHUNK, subnets.COUNT)):
+        _is_sound(subnets.make(number), tmp_path)
 
 
 def test_every_listed_warning_is_needed(tmp_path: Path) -> None:
@@ -70,6 +79,8 @@ def test_all_shapes_intents_and_vendors_occur() -> None:
     texts = ["".join(fabric.files().values()) for fabric in fabrics.every()]
     for word in ("waivers:", "kind: svi", "state: retired", "2001:db8::", "topology:", "[01-"):
         assert any(word in text for text in texts), word
+    traits = {trait for fabric in subnets.every() for trait in fabric.traits}
+    assert {*subnets.PODS, *subnets.SUBNETS, *VENDORS, "beside"} <= traits
     assert COUNT >= 200
     files = {tuple(sorted(fabric.files().items())) for fabric in fabrics.every()}
     assert len(files) == COUNT

@@ -130,6 +130,8 @@ class _Engine:
 
     def _intent(self, rule: IntentRule) -> None:
         for view, origin in self.census.wishes:
+            if view.wishes.rdma.transport not in rule.transports:
+                continue
             for hit in self._call(rule, view):
                 position = origin.merged.position(hit.path)
                 self.reach.setdefault((rule.code, hit.setting, position), set()).update(origin.nodes)

@@ -144,6 +144,8 @@ class IntentRule(Rule):
     """Judges merged wishes."""
 
     check: Callable[[IntentView], Iterable[Hit]]
+    transports: tuple[str, ...] = field(default=("rocev2",), kw_only=True)
+    """Wishes of networks with another transport inherit settings that mean nothing there."""
 
 
 @dataclass(frozen=True, slots=True)

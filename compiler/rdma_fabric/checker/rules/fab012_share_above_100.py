@@ -2,7 +2,7 @@
 
 What it checks
     The sum of `bandwidth` over all classes of one port. Less than 100% is legal; strict classes and
-    relative weights do not count.
+    relative weights do not count. An InfiniBand network has the classes with a service level only.
 
 Why it breaks RDMA
     A scheduler cannot give more than the link: devices refuse such a set, or scale it, each in its own way,
@@ -23,17 +23,23 @@ When to waive it
     Never.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rdma_fabric.checker.scopes import Hit, IntentRule, IntentView
 from rdma_fabric.findings import Severity
+from rdma_fabric.intent.models import TrafficClass, Wishes
 from rdma_fabric.intent.quantities import Percent
+from rdma_fabric.inventory.subnets import ib_classes
+
+
+def _classes(wishes: Wishes) -> Mapping[str, TrafficClass]:
+    return ib_classes(wishes) if wishes.rdma.transport == "infiniband" else wishes.classes
 
 
 def _check(intent: IntentView) -> Iterator[Hit]:
     shares = {
         name: one.bandwidth
-        for name, one in intent.wishes.classes.items()
+        for name, one in _classes(intent.wishes).items()
         if one.bandwidth is not None and one.scheduler != "strict"
     }
     total = sum(share.value for share in shares.values())
@@ -51,4 +57,13 @@ def _check(intent: IntentView) -> Iterator[Hit]:
     )
 
 
-RULE = IntentRule("FAB012", "share-above-100", Severity.ERROR, "0.1", "intent", _check, plan=True)
+RULE = IntentRule(
+    "FAB012",
+    "share-above-100",
+    Severity.ERROR,
+    "0.1",
+    "intent",
+    _check,
+    plan=True,
+    transports=("rocev2", "infiniband"),
+)

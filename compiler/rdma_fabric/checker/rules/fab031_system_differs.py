@@ -25,13 +25,18 @@ from rdma_fabric.findings import Severity
 from rdma_fabric.settings import deviations
 from rdma_fabric.state import differences
 
+_FOLLOW = ("sm.role", "sm.loaded")
+"""What a subnet manager that does not run cannot have."""
+
 
 def _check(node: NodeView) -> Iterator[Hit]:
     if not node.observed:
         return
     found = differences(node.wanted.system, node.state.system, "system")
-    for one in deviations(found, node.wanted, node.state):
-        if one.unknown:
+    every = deviations(found, node.wanted, node.state)
+    stopped = any(one.key == "sm.running" and not one.unknown for one in every)
+    for one in every:
+        if one.unknown or (stopped and one.key in _FOLLOW):
             continue
         yield Hit(
             setting=one.key,

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from rdma_fabric.checker.blame import MAJORITY_SHARE
+from rdma_fabric.checker.blame import MAJORITY_NODES, MAJORITY_SHARE
 from rdma_fabric.checker.fabric import Judged
 from rdma_fabric.checker.graphs import Cable
 from rdma_fabric.checker.rules._common import some
@@ -92,12 +92,14 @@ def _bond(judged: Judged, cable: Cable) -> str:
 
 def _compare(judged: Judged, one: Cable, other: Cable) -> Iterator[Hit]:
     first, second = _view(judged, one), _view(judged, other)
+    if first.wishes.rdma.transport != second.wishes.rdma.transport:
+        return  # another rule tells which of the two cannot do its network's transport
     for key in (*_HARD, *_SOFT):
         group = group_of(key)
         values = group.show(first.wanted), group.show(second.wanted)
         if values[0] != values[1]:
-            usual = _usual(judged, first, key)
-            wrong = [cable for cable, value in zip((one, other), values, strict=True) if value != usual]
+            odd = [cable for cable in (one, other) if _odd(judged, cable, key)]
+            wrong = odd if len(odd) == 1 else [one, other]
             yield Hit(
                 setting=key,
                 found=f"{values[0]} at {one.above}, {values[1]} at {other.above}",
@@ -110,17 +112,22 @@ def _compare(judged: Judged, one: Cable, other: Cable) -> Iterator[Hit]:
             )
 
 
-def _usual(judged: Judged, like: PortView, key: str) -> str:
-    """The value that four of five such switch ports of the network have; "" without one."""
-    show = group_of(key).show
-    values = Counter(
-        show(view.wanted)
-        for ports in judged.ports.values()
-        for view in ports.values()
-        if view.network == like.network and view.base == like.base and not view.is_host
-    )
-    value, count = values.most_common(1)[0]
-    return value if count >= MAJORITY_SHARE * values.total() else ""
+def _odd(judged: Judged, cable: Cable, key: str) -> bool:
+    """True when four of five such switch ports of other nodes, of this network or else of the fabric, have
+    another value; False where there are less than three other nodes."""
+    own, show = _view(judged, cable), group_of(key).show
+    others = {
+        name: [view for view in ports.values() if view.base == own.base and not view.is_host]
+        for name, ports in judged.ports.items()
+        if name != cable.above.node
+    }
+    near = {name: [view for view in views if view.network == own.network] for name, views in others.items()}
+    for nodes in (near, others):
+        if sum(1 for views in nodes.values() if views) >= MAJORITY_NODES:
+            values = Counter(show(view.wanted) for views in nodes.values() for view in views)
+            value, count = values.most_common(1)[0]
+            return value != show(own.wanted) and count >= MAJORITY_SHARE * values.total()
+    return False
 
 
 RULE = FabricRule("FAB058", "pair-differs", Severity.ERROR, "0.1", "topology", _check, plan=True)

@@ -1,13 +1,16 @@
 """The routing engine does not fit the cables, or takes the service levels.
 
 What it checks
-    `ftree` first in `subnet_manager.routing` needs a tree: hosts on leaves, leaves on spines, no cable
-    between leaves or between spines, and LMC 0. `lash`, `nue`, `dfsssp` and `torus-2QoS` give service
-    levels by themselves and collide with classes that have one.
+    `ftree` first in `subnet_manager.routing` needs a tree: hosts on leaves, every other cable between
+    neighbouring tiers (two switches equally far from hosts are not cabled to each other), and LMC 0. `lash`,
+    `nue`, `dfsssp` and `torus-2QoS` give service levels by themselves and collide with classes that have one.
+    `minhop` (also where `routing` is empty) and `sssp` take any shortest route: the cables must be such that
+    the lanes along shortest routes cannot wait for each other in a circle.
 
 Why it breaks RDMA
     OpenSM then falls back to the next engine (or to minhop) without a word outside its log; where engines
-    hand out service levels, the lanes of the classes mean something else.
+    hand out service levels, the lanes of the classes mean something else. InfiniBand never drops for want of
+    room: in a circle of lanes that wait for each other all of them stand still.
     Source: OpenSM manual page, ROUTING; its doc/current-routing.txt.
 
 Wrong
@@ -15,34 +18,35 @@ Wrong
     classes: {compute: {priority: 1, sl: 1}}
 
 Right
-    routing: [ftree, updn]
+    routing: [ftree, updn]        # updn has no such circle on any cables
 
 When to waive it
     While a tree is being cabled.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
+from rdma_fabric.checker import routes
 from rdma_fabric.checker.fabric import Judged
+from rdma_fabric.checker.graphs import Graph
 from rdma_fabric.checker.rules._infiniband import network, subnets, where
 from rdma_fabric.checker.scopes import FabricRule, Hit
 from rdma_fabric.findings import Severity
+from rdma_fabric.intent.models import SM_OURS
 from rdma_fabric.inventory.subnets import Subnet, ib_classes
+from rdma_fabric.state import UNKNOWN, NotJudged
 
-_TAKE_LEVELS = ("lash", "nue", "dfsssp", "torus-2QoS")
+_TAKE_LEVELS: Final = ("lash", "nue", "dfsssp", "torus-2QoS")
+_ANY_ROUTE: Final = ("minhop", "sssp")
+_LARGEST: Final = 5_000_000
+"""Switches with hosts x pairs of neighbours, up to which routes are walked."""
 
 
 def _check(judged: Judged) -> Iterator[Hit]:
     for subnet in subnets(judged):
-        engines = subnet.manager.routing
-        found, message = "", ""
-        if engines[:1] == ("ftree",) and subnet.manager.lmc:
-            found, message = "ftree", f"fat-tree routing does not work with lmc {subnet.manager.lmc}"
-        if engines[:1] == ("ftree",) and (why := _no_tree(judged, subnet)):
-            found, message = "ftree", f"the cables of network {subnet.network} are no fat tree: {why}"
-        if ib_classes(subnet.wishes) and (taken := [one for one in engines if one in _TAKE_LEVELS]):
-            found = taken[0]
-            message = f"routing engine {found} gives service levels by itself, the classes have their own"
+        graph = judged.graphs().get(subnet.network)
+        found, message = _trouble(subnet, graph) if subnet.manager.nodes else ("", "")
         if message:
             yield Hit(
                 setting="routing engine",
@@ -55,35 +59,52 @@ def _check(judged: Judged) -> Iterator[Hit]:
             )
 
 
-def _no_tree(judged: Judged, subnet: Subnet) -> str:
+def _trouble(subnet: Subnet, graph: Graph | None) -> tuple[str, str]:
+    """(engine, what is wrong with it); empty texts when all is well."""
+    engines = subnet.manager.routing
+    taken = [one for one in engines if one in _TAKE_LEVELS]
+    if taken and ib_classes(subnet.wishes):
+        return taken[
+            0
+        ], f"routing engine {taken[0]} gives service levels by itself, the classes have their own"
+    if engines[:1] == ("ftree",):
+        if why := _no_tree(graph):
+            return "ftree", f"the cables of network {subnet.network} are no fat tree: {why}"
+        if subnet.manager.lmc:
+            return "ftree", f"fat-tree routing does not work with lmc {subnet.manager.lmc}"
+    first = engines[0] if engines else "minhop" if subnet.manager.owner in SM_OURS else ""
+    if first in _ANY_ROUTE and (circle := _circle(graph)):
+        told = f"{first}, the default" if not engines else first
+        return (
+            told,
+            f"lanes can wait for each other in a circle on the shortest routes: {' -> '.join(circle)}",
+        )
+    return "", ""
+
+
+def _no_tree(graph: Graph | None) -> str:
     """Why the cables are no fat tree; "" when they are (or when nothing is cabled)."""
-    leaves, links = set(), []
-    for link in judged.links():
-        ends = (link.a, link.b)
-        if any(
-            judged.inventory.nodes[end.node].spec.ports[end.port].network != subnet.network for end in ends
-        ):
-            continue
-        names = [end.node for end in ends]
-        switches = [name for name in names if name in subnet.switches]
-        if len(switches) == 1:
-            leaves.update(switches)
-        elif len(switches) == 2:
-            links.append((names[0], names[1]))
-    beside = [pair for pair in links if pair[0] in leaves and pair[1] in leaves]
-    if beside:
-        return f"{beside[0][0]} and {beside[0][1]} both have hosts and are cabled to each other"
-    spines = {name for pair in links for name in pair} - leaves
-    above = [pair for pair in links if pair[0] in spines and pair[1] in spines and not _third(pair, links)]
-    if above:
-        return f"{above[0][0]} and {above[0][1]} are cabled to each other"
+    for cable in graph.trunk if graph else ():
+        one, other = cable.below.node, cable.above.node
+        tiers = {graph.tiers.get(one), graph.tiers.get(other)} if graph else set()
+        if tiers == {1}:
+            return f"{one} and {other} both have hosts and are cabled to each other"
+        if len(tiers) == 1:
+            return f"{one} and {other} are cabled to each other"
     return ""
 
 
-def _third(pair: tuple[str, str], links: list[tuple[str, str]]) -> bool:
-    """True when only one of the two has cables further down: it is then a level of its own."""
-    down = [{name for one in links if end in one for name in one} - set(pair) for end in pair]
-    return not (down[0] and down[1])
+def _circle(graph: Graph | None) -> tuple[str, ...]:
+    """Switches of a circle of waiting lanes on shortest routes; () without one."""
+    if graph is None or not graph.trunk:
+        return ()
+    full = {node: frozenset(others) for node, others in graph.neighbours().items()}
+    small = routes.reduced(full, lambda node: graph.tiers.get(node) == 1)
+    ends = [node for node in small if graph.tiers.get(node) == 1]
+    if len(ends) * sum(map(len, small.values())) // 2 > _LARGEST:
+        raise NotJudged(UNKNOWN, "every shortest route of the subnet (the topology is too large)")
+    found = routes.cycle(routes.waits(small, ends))
+    return (*found, found[0]) if found else ()
 
 
 RULE = FabricRule("FAB076", "routing-topology", Severity.WARNING, "0.1", "infiniband", _check, plan=True)
