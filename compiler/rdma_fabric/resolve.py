@@ -45,6 +45,7 @@ from rdma_fabric.state import (
     Marking,
     Maybe,
     Mtu,
+    NicState,
     NodeState,
     Partitions,
     PortSettings,
@@ -388,7 +389,7 @@ class _Resolver:
             return None
         sm, sm_origins, service = self._sm(node)
         fabric = {port for port, plan in ports.items() if plan.wishes.rdma.transport == "infiniband"}
-        hardware = _hardware(node, lengths, fabric, service)
+        hardware = _hardware(node, lengths, fabric, service, _nv_names(ports.values()))
         states = tuple(
             PortState(
                 name,
@@ -551,8 +552,17 @@ def _nic(node: Node, port: Port, fabric: Collection[str]) -> str:
     return "ib" if port.name in fabric else port.nic or "generic"
 
 
+def _nv_names(ports: Iterable[PortPlan]) -> str:
+    """Names of the non-volatile settings that a node's cards are to be asked for."""
+    return " ".join(sorted({name for one in ports for name, _ in one.settings.nic.nv}))
+
+
 def _hardware(
-    node: Node, lengths: Mapping[str, float | None], fabric: Collection[str], service: tuple[str, str]
+    node: Node,
+    lengths: Mapping[str, float | None],
+    fabric: Collection[str],
+    service: tuple[str, str],
+    nv: str,
 ) -> Hardware:
     spec = node.spec
     ports = tuple(
@@ -577,6 +587,7 @@ def _hardware(
     options = dict(spec.options) | (
         {"sm_owner": service[1]} if service[1] and service[1] not in SM_OURS else {}
     )
+    options |= {"nv": nv} if nv else {}
     return Hardware(
         (spec.platform, *nics, *services),
         spec.model,
@@ -607,7 +618,7 @@ class _PortBuilder:
     def plan(self) -> PortPlan:
         if self.wishes.rdma.transport == "infiniband":
             return PortPlan(self.wishes, self.merged, self._infiniband(), self.origins)
-        settings = PortSettings(self._mtu(), self._qos(), self._marking())
+        settings = PortSettings(self._mtu(), self._qos(), self._marking(), nic=self._nic())
         return PortPlan(self.wishes, self.merged, settings, self.origins)
 
     def _infiniband(self) -> PortSettings:
@@ -619,6 +630,13 @@ class _PortBuilder:
         mode = value_or(self.ib.mode, "datagram")
         fits = self.ipoib_mtu and mode == "datagram"
         return PortSettings(mtu=Mtu(ip=self.ipoib_mtu if fits else UNMANAGED), ib=self.ib)
+
+    def _nic(self) -> NicState:
+        """Non-volatile settings belong to the card: to its physical ports."""
+        if not self.is_host or self.port.kind != "physical":
+            return NicState()
+        self._from("nic", "hosts", "nv")
+        return NicState(tuple(sorted(self.wishes.hosts.nv.get(self.port.nic, {}).items())))
 
     def _from(self, name: str, *path: Any) -> None:
         position = self.merged.position(path)

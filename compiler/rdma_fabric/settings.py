@@ -205,6 +205,15 @@ _IB_TITLES = {
     "mode": "IPoIB mode",
     "children": "IPoIB P_Key interfaces",
 }
+_NIC_TITLES = {
+    "board": "board",
+    "part": "part number",
+    "firmware": "firmware",
+    "driver": "driver",
+    "link": "link type",
+    "rdma_mtu": "RDMA MTU",
+    "gids": "RoCE v2 GIDs",
+}
 _TIMER_TITLES = {"detect_ms": "detect", "restore_ms": "restore", "poll_ms": "poll", "action": "action"}
 
 
@@ -232,6 +241,11 @@ def group_of(path: str) -> Group:
         return Group(
             path, f"DCQCN {key}", "marking.np", lambda s: text(dict(s.marking.parameters).get(key, UNKNOWN))
         )
+    if path.startswith("nic.nv."):
+        key = path.removeprefix("nic.nv.")
+        return Group(path, f"NV {key}", "nic.nv", lambda s: text(dict(s.nic.nv).get(key, UNKNOWN)))
+    if part == "nic":
+        return Group(path, _NIC_TITLES[name], path, _field("nic", name))
     if part == "ib":
         show = _pkeys(name) if name in ("pkeys", "children") else _field("ib", name)
         return Group(path, _IB_TITLES[name], "ib", show)
@@ -275,7 +289,7 @@ class Deviation:
         return f"{self.port} {self.title}" if self.port else self.title
 
 
-_PORT_PATH = re.compile(r"ports\.(.+?)\.((?:mtu|qos|marking|ib)(?:\..+)?)")
+_PORT_PATH = re.compile(r"ports\.(.+?)\.((?:mtu|qos|marking|ib|nic)(?:\..+)?)")
 
 
 def deviations(found: Iterable[Difference], wanted: NodeState, seen: NodeState) -> tuple[Deviation, ...]:

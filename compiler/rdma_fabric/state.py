@@ -195,6 +195,32 @@ class IbPort:
     """P_Keys (with bit 15) that have an IPoIB interface of their own, sorted."""
 
 
+FIRMWARE_AGENT: Final = "LLDP agent in the firmware of {}"
+"""An owner of a node's settings, with the port's name: it takes PFC and ETS from the switch by DCBX."""
+
+
+@dataclass(frozen=True, slots=True)
+class NicState:
+    """The card behind a host's port. Only `nv` is wished; the rest is what the card and its driver say."""
+
+    nv: tuple[tuple[str, Maybe[str]], ...] = ()
+    """Non-volatile settings by their vendor's names without the port's number, numbers in place of words,
+    sorted. running: in force since the last reset; stored: what the next reset brings."""
+    board: Maybe[str] = UNMANAGED
+    """Identifier of the firmware's parameter set (PSID)."""
+    part: Maybe[str] = UNMANAGED
+    """Part number."""
+    firmware: Maybe[str] = UNMANAGED
+    driver: Maybe[str] = UNMANAGED
+    """Version of the kernel driver."""
+    link: Maybe[str] = UNMANAGED
+    """ethernet or infiniband, where the card can be either."""
+    rdma_mtu: Maybe[int] = UNMANAGED
+    """Bytes that one RDMA packet carries now (active_mtu)."""
+    gids: Maybe[tuple[int, ...]] = UNMANAGED
+    """Indexes of the GIDs for RoCE v2 over the port's own addresses, ascending."""
+
+
 @dataclass(frozen=True, slots=True)
 class Partition:
     """One partition of an InfiniBand subnet as the subnet manager has it."""
@@ -262,6 +288,7 @@ class PortSettings:
     qos: QosState = QosState()
     marking: Marking = Marking()
     ib: IbPort = IbPort()
+    nic: NicState = NicState()
 
 
 def _not_read(cls: Any, **given: Any) -> Any:
@@ -275,6 +302,7 @@ NOT_READ: Final = PortSettings(
     ),
     marking=_not_read(Marking, parameters=()),
     ib=_not_read(IbPort),
+    nic=_not_read(NicState, nv=()),
 )
 """Settings of a port of which nothing could be read: every field is UNKNOWN."""
 

@@ -45,7 +45,7 @@ def _paths(cls: Any, path: str = "") -> Iterator[str]:
             for priority in range(8):
                 yield from _paths(ClassState, f"{below}.{priority}")
         else:
-            yield f"{below}.np_x" if item.name == "parameters" else below
+            yield f"{below}.np_x" if item.name in ("parameters", "nv") else below
 
 
 @pytest.mark.parametrize("path", sorted(_paths(PortSettings)))

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -377,6 +378,48 @@ ClassName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")]
 EnvName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{1,60}$")]
 
 
+_PORT_NUMBER: Final = re.compile(r"(.+)_P[0-9]+")
+
+
+def _nv_name(value: Any) -> Any:
+    """Tools write the number of the card's port behind the names of some settings; here the port says it."""
+    port = _PORT_NUMBER.fullmatch(value) if isinstance(value, str) else None
+    if port:
+        raise BadValue(
+            f"{shown(value)} holds the number of a port",
+            f"write {port[1]}; every port takes its own number. For one port: an override with port=NAME",
+        )
+    return value
+
+
+NvName = Annotated[str, BeforeValidator(_nv_name), Field(pattern=r"^[A-Z][A-Z0-9_]{1,60}$")]
+Kind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]{0,15}$")]
+"""A word that a port's `nic` may be."""
+Board = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,60}$")]
+"""PSID, part number, or "any"."""
+
+
+def _versions(value: Any) -> Any:
+    return {"any": value} if isinstance(value, str | int | float | list) else value
+
+
+def _version_list(value: Any) -> Any:
+    items = value if isinstance(value, list) else [value]
+    for item in items:
+        if not isinstance(item, str):
+            raise BadValue(f"{shown(str(item))} is not a version", 'write it in quotes: "28.43.3608"')
+    return tuple(items)
+
+
+VersionText = Annotated[str, Field(pattern=r"^[A-Za-z0-9*][A-Za-z0-9*._+~-]{0,60}$")]
+_ONE_OR_MORE: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+VersionList = Annotated[tuple[VersionText, ...], BeforeValidator(_version_list), WithJsonSchema(_ONE_OR_MORE)]
+Versions = Annotated[
+    dict[Board, VersionList], BeforeValidator(_versions), Field(min_length=1), _Or(_ONE_OR_MORE)
+]
+"""Board -> versions that it may have; `*` stands for any characters."""
+
+
 class Ipoib(Model):
     """IP over InfiniBand on a host's InfiniBand ports."""
 
@@ -397,6 +440,14 @@ class Hosts(Model):
     """NCCL / UCX variables in addition to those that follow from the classes."""
     nccl: Flag = False
     """True: NCCL_IB_TC and its kin are compiled into /etc/nccl.conf."""
+    ucx: Flag = False
+    """True: UCX_IB_TRAFFIC_CLASS and its kin are compiled into the job environment."""
+    nv: dict[Kind, dict[NvName, Scalar]] = Field(default_factory=dict)
+    """Kind of NIC -> its non-volatile settings, which count after a reset that nobody makes but you."""
+    firmware: dict[Kind, Versions] = Field(default_factory=dict)
+    """Kind of NIC -> firmware versions that its boards may have; only checked."""
+    drivers: dict[Kind, Versions] = Field(default_factory=dict)
+    """The same for the versions of their kernel drivers."""
     force_traffic_class: Flag = True
     """Let the NIC mark all RoCE traffic with the RoCE class's DSCP where its driver can."""
     roce_class: str = ""
