@@ -184,7 +184,7 @@ def test_questions_are_two_quiet_lines_that_a_shell_understands() -> None:
     assert len(found) == 2
     for question in found:
         assert "\n" not in question and len(question) < 4000
-        assert question.startswith("sh -c '") and question.endswith("'") and question.count("'") == 2
+        assert question.startswith("sh -c '") and question.endswith("'") and question.count("'") == 4
     found = tuple(question.replace("/etc/modprobe.d", "") for question in found)
     writing = ("sysctl -w", "ip link set", "systemctl enable", "modprobe ", "rm ", "tee ", "sed -i")
     assert [word for word in writing for question in found if word in question] == []

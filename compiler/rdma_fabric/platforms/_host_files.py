@@ -44,13 +44,22 @@ DIALECT: Final = Dialect(driver="linux", errors="", status=True)
 # ---------------------------------------------------------------- questions
 
 
+_WITH_RIGHTS: Final = (
+    # sysctl and the tools of NICs are in folders that an ordinary account does not search on Debian.
+    "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH; "
+    # netplan's files and RDMA-CM's configuration are root's; a push needs the same right to sudo.
+    'if [ "$(id -u)" != 0 ] && sudo -n true 2>/dev/null; then exec sudo -n sh -c "$1"; fi; eval "$1"'
+)
+"""Runs its first argument, by sudo where an ordinary account may use it without a password."""
+
+
 @lru_cache(maxsize=512)
 def question(template: str, context: Any) -> str:
     """The template's shell script as one line for any login shell; it may hold no single quote."""
     script = " ".join(line.strip() for line in render_lines(template, context))
     if "'" in script:
         raise ValueError(f"{template} holds a single quote, which would end the quoted script")
-    return f"sh -c '{script}'"
+    return f"sh -c '{_WITH_RIGHTS}' sh '{script}'"
 
 
 @dataclass(frozen=True, slots=True)
