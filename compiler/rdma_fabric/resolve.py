@@ -14,7 +14,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from rdma_fabric import thresholds
-from rdma_fabric.findings import Finding, InputError, Position, did_you_mean, input_finding
+from rdma_fabric.findings import Finding, InputError, Position, input_finding
 from rdma_fabric.hardware import Hardware, PortHardware, asic_of
 from rdma_fabric.intent.models import (
     DEFAULT_PKEY,
@@ -34,8 +34,8 @@ from rdma_fabric.inventory.selector import Selector
 from rdma_fabric.inventory.selector import parse as parse_selector
 from rdma_fabric.inventory.subnets import Subnet, subnet
 from rdma_fabric.inventory.types import End, Inventory, Node, Port
-from rdma_fabric.layers import Layer, Merged, Path, make_layer, merge, remove, split_dotted
-from rdma_fabric.source import Document, load_yaml, parse_yaml, validate
+from rdma_fabric.layers import Layer, Merged, make_layer, merge, remove, split_dotted
+from rdma_fabric.source import Document, load_yaml, validate
 from rdma_fabric.state import (
     UNMANAGED,
     Amount,
@@ -57,6 +57,7 @@ from rdma_fabric.state import (
     WatchdogTimers,
     value_or,
 )
+from rdma_fabric.what_if import Aim, WhatIf, of_network, understand, without
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,15 +103,6 @@ class Resolved:
         return self.document.position(path)
 
 
-@dataclass(frozen=True, slots=True)
-class WhatIf:
-    """One `--set` or `--unset`: a dotted key of the intent, or NODE:key, or NODE:PORT:key."""
-
-    key: str
-    text: str | None
-    """The value as YAML; None removes the key."""
-
-
 def load_intent(path: FilePath) -> tuple[Intent, Document]:
     """The intent file, validated as a whole; InputError holds every finding."""
     document = load_yaml(path)
@@ -134,17 +126,6 @@ class _Rule:
     position: Position
 
 
-@dataclass(frozen=True, slots=True)
-class _Aim:
-    """One --set or --unset at a node or port."""
-
-    change: WhatIf
-    selector: Selector
-    layer: Layer | None
-    """None: `path` is taken out of what these nodes or ports have."""
-    path: Path
-
-
 @dataclass
 class _Resolver:
     intent: Intent
@@ -158,26 +139,34 @@ class _Resolver:
     used: set[int] = field(default_factory=set)
     """Overrides that select something."""
     hit: set[WhatIf] = field(default_factory=set)
-    """What-ifs at a node or port, or without a key, that found one."""
+    """--unset that found what it takes out."""
     tops: dict[str, tuple[Layer, ...]] = field(default_factory=dict)
-    what_if: tuple[Layer, ...] = ()
-    unset: tuple[Path, ...] = ()
-    aimed: list[_Aim] = field(default_factory=list)
+    what_if: tuple[Aim, ...] = ()
+    """For the intent or a network."""
+    aimed: list[Aim] = field(default_factory=list)
     gone: bool = False
     """A class was taken out of the intent and its settings are to be reset."""
     subnets: dict[str, Subnet] = field(default_factory=dict)
     managed: dict[str, Merged] = field(default_factory=dict)
 
     def run(self) -> Resolved:
-        self._what_if()
+        aims = understand(self.changes, self.intent, self.inventory)
+        self.findings += aims.findings
+        self.inventory = aims.inventory or self.inventory
+        self.what_if, self.aimed = tuple(aims.top), aims.places
+        for aim in aims.places:
+            if aim.layer is not None and aim.selector.by_port:
+                self._refuse_node_wide(aim.layer, "port")
         top = {key: value for key, value in self.document.data.items() if key in WISH_KEYS}
         base = make_layer(top, self.document.position, (), "intent", dotted=False)
-        self.tops = {"": (base, *self.what_if)}
-        for name, fragment in self.intent.networks.items():
+        self.tops = {"": (base, *self._over(""))}
+        names = dict.fromkeys((*self.intent.networks, *(aim.network for aim in self.what_if if aim.network)))
+        for name in names:
+            fragment = self._of_network(name)
             layer = make_layer(
                 fragment, self.document.position, ("networks", name), f"network {name}", dotted=False
             )
-            self.tops[name] = (base, layer, *self.what_if)
+            self.tops[name] = (base, layer, *self._over(name))
             self._refuse_node_wide(layer, f"network {name}")
         self._absent()
         for layers in self.tops.values():
@@ -245,45 +234,34 @@ class _Resolver:
 
     # -- layers
 
-    def _what_if(self) -> None:
-        """Layers of --set: without a node they lie over intent and networks, with one over everything."""
-        top: list[Layer] = []
-        unset: list[Path] = []
-        for change in self.changes:
-            target, _, key = change.key.rpartition(":")
-            try:
-                layer = None if change.text is None else _set_layer(change, key)
-                selector = _aim(target)
-            except InputError as error:
-                self.findings.extend(error.findings)
-            except ValueError as error:
-                help = getattr(error, "help", "write KEY, NODE:KEY or NODE:PORT:KEY")
-                self._complain(getattr(error, "text", str(error)), _position(change), help)
-            else:
-                if target:
-                    self.aimed.append(_Aim(change, selector, layer, split_dotted(key)))
-                elif layer is not None:
-                    top.append(layer)
-                else:
-                    unset.append(split_dotted(key))
-        self.what_if, self.unset = tuple(top), tuple(unset)
+    def _over(self, network: str) -> Iterator[Layer]:
+        """Layers of --set that lie over intent and network, in their order."""
+        for aim in of_network(self.what_if, network):
+            if aim.layer is not None:
+                if aim.network:
+                    self._refuse_node_wide(aim.layer, f"network {aim.network}")
+                yield aim.layer
+
+    def _of_network(self, name: str) -> Mapping[str, Any]:
+        """The intent's keys of a network, without what --unset takes out of them."""
+        fragment: Mapping[str, Any] = self.intent.networks.get(name, {})
+        for aim in self.what_if:
+            if aim.network == name and aim.layer is None:
+                left = without(fragment, aim.path)
+                if left is not None:
+                    self.hit.add(aim.change)
+                    fragment = left
+        return fragment
 
     def _missed(self) -> None:
-        """What-ifs that changed nothing are mistakes: an unknown node or port, a key that nobody sets."""
-        aims = {aim.change: aim for aim in self.aimed}
-        for change in () if self.findings else self.changes:
-            aim = aims.get(change)
-            if change in self.hit or (aim is None and change.text is not None):
-                continue
-            target, _, key = change.key.rpartition(":")
-            node, _, port = target.partition(":")
-            if aim is None or any(map(aim.selector.selects, self.inventory.nodes.values())):
-                self._complain(f"nothing sets {key}", _position(change), "write a key that is set")
-                continue
-            near = did_you_mean(node, self.inventory.nodes)
-            help = f"did you mean {near}?" if near and near != node else "name a port that is in a network"
-            what = f"port {port} of {node}" if port else f"node {node}"
-            self._complain(f"there is no {what}", _position(change), help)
+        """What-ifs that changed nothing are mistakes: a key that nobody sets."""
+        aims = (*self.what_if, *self.aimed)
+        for aim in () if self.findings else aims:
+            if aim.layer is None and aim.change not in self.hit:
+                self.hit.add(aim.change)
+                key = ".".join(aim.path)
+                where = f" in network {aim.network}" if aim.network else ""
+                self._complain(f"nothing sets {key}{where}", aim.change.position, "write a key that is set")
 
     def _complain(self, message: str, position: Position, help: str, found: str = "") -> None:
         self.findings.append(input_finding("reference", message, position, help, found=found))
@@ -371,7 +349,7 @@ class _Resolver:
         self,
         node: Node,
         rules: list[tuple[int, _Rule]],
-        aimed: list[_Aim],
+        aimed: list[Aim],
         lengths: Mapping[str, float | None],
     ) -> NodePlan | None:
         spec = node.spec
@@ -412,7 +390,7 @@ class _Resolver:
         node: Node,
         port: Port,
         rules: list[tuple[int, _Rule]],
-        aimed: list[_Aim],
+        aimed: list[Aim],
         length: float | None,
     ) -> PortPlan | None:
         if port.network not in self.tops:
@@ -462,16 +440,13 @@ class _Resolver:
         rows = one.partitions.rows if one else ()
         return next((row.mtu - 4 for row in rows if row.ipoib and row.pkey == DEFAULT_PKEY), 0)
 
-    def _wishes(self, layers: tuple[Layer, ...], aimed: Sequence[_Aim] = ()) -> tuple[Wishes, Merged] | None:
+    def _wishes(self, layers: tuple[Layer, ...], aimed: Sequence[Aim] = ()) -> tuple[Wishes, Merged] | None:
         """The layers over one another with what-ifs at this node or port on top; validated once."""
         key = (*map(id, layers), *map(id, aimed))
         if key not in self.wishes:
             merged = merge((*layers, *(aim.layer for aim in aimed if aim.layer)))
-            self.hit.update(aim.change for aim in aimed if aim.layer)
-            gone = [(change, split_dotted(change.key)) for change in self.changes if change.text is None]
-            gone = [one for one in gone if one[1] in self.unset]
-            gone += [(aim.change, aim.path) for aim in aimed if aim.layer is None]
-            self.hit.update(change for change, path in gone if remove(merged, path))
+            gone = [aim for aim in (*self.what_if, *aimed) if aim.layer is None and not aim.network]
+            self.hit.update(aim.change for aim in gone if remove(merged, aim.path))
             self.wishes[key] = self._validated(merged)
         return self.wishes[key]
 
@@ -526,23 +501,6 @@ def _is_set(data: Any, parts: Iterable[str]) -> bool:
             return False
         data = data[part]
     return True
-
-
-def _position(change: WhatIf) -> Position:
-    """What-ifs are written on the command line."""
-    word = f"--unset {change.key}" if change.text is None else f"--set {change.key}={change.text}"
-    return Position(word, 0, 0)
-
-
-def _set_layer(change: WhatIf, key: str) -> Layer:
-    value = parse_yaml(f"v: {change.text}\n".encode(), f"--set {change.key}={change.text}").data["v"]
-    return make_layer({key: value}, lambda _path: _position(change), (), f"--set {change.key}")
-
-
-def _aim(target: str) -> Selector:
-    """NODE or NODE:PORT as a selector."""
-    node, _, port = target.partition(":")
-    return parse_selector(f"{node} port={port}" if port else node)
 
 
 def _nic(node: Node, port: Port, fabric: Collection[str]) -> str:

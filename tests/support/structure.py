@@ -25,6 +25,7 @@ LAYERS = (
     "codec",
     "intent",
     "inventory",
+    "what_if",
     "resolve",
     "templating",
     "platforms",

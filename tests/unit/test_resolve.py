@@ -167,8 +167,8 @@ class TestWhatIf:
         ("change", "message", "help"),
         [
             (("gpu0x1:mtu.host", "1"), "there is no node gpu0x1", "did you mean gpu01?"),
-            (("gpu01:eth9:mtu.host", "1"), "there is no port eth9 of gpu01", "name a port that"),
-            (("gpu01:eth9:mtu.host", None), "there is no port eth9 of gpu01", "name a port that"),
+            (("gpu01:eth9:mtu.host", "1"), "there is no port eth9 of gpu01", "did you mean eth2?"),
+            (("gpu01:eth9:mtu.host", None), "there is no port eth9 of gpu01", "did you mean eth2?"),
             (("mtu.hots", None), "nothing sets mtu.hots", "write a key that is set"),
             (("gpu01:mtu.svi", None), "nothing sets mtu.svi", "write a key that is set"),
             (("gpu 01=x:mtu.host", "1"), "'01=x' is not fact=value", "known facts"),

@@ -51,10 +51,16 @@ def set_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="sets",
         metavar="KEY=VALUE",
-        help="what if: a dotted key of the intent, or NODE:key, or NODE:PORT:key",
+        help="what if: KEY is a dotted key of the intent, networks.NAME.key, NODE:key, NODE:PORT:key or "
+        "'NODE:PORT - NODE:PORT:key' (also length_m, speed)",
     )
     parser.add_argument(
-        "--unset", action="append", default=[], dest="unsets", metavar="KEY", help="what if: without it"
+        "--unset",
+        action="append",
+        default=[],
+        dest="unsets",
+        metavar="KEY",
+        help="what if: without it; 'NODE:PORT - NODE:PORT' takes a cable away",
     )
 
 
@@ -86,20 +92,10 @@ def output(options: argparse.Namespace) -> Output:
 
 
 def what_ifs(options: argparse.Namespace) -> tuple[WhatIf, ...]:
-    """--set and --unset as values; InputError for one without `=`."""
-    from rdma_fabric.findings import Position, input_finding
-    from rdma_fabric.resolve import WhatIf
+    """--set and --unset as values, in this order; InputError for a --set without a value."""
+    from rdma_fabric.what_if import WhatIf, split
 
-    found = []
-    for text in options.sets:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            at = Position(f"--set {text}", 0, 0)
-            raise InputError(
-                [input_finding("schema", "--set needs KEY=VALUE", at, "write for example mtu.host=4200")]
-            )
-        found.append(WhatIf(key, value))
-    return (*found, *(WhatIf(key, None) for key in options.unsets))
+    return (*map(split, options.sets), *(WhatIf(key, None) for key in options.unsets))
 
 
 def load(folder: Path, changes: tuple[WhatIf, ...] = ()) -> Resolved:
