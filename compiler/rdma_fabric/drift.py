@@ -12,6 +12,9 @@ from rdma_fabric.settings import Deviation, deviations
 from rdma_fabric.state import NodeState, Observation, differences
 
 Layer = Literal["running", "stored"]
+Word = Literal["clean", "drift", "unknown", "stale", "note", "busy", "skipped"]
+"""State of a node. stale: not read by the last try; busy: in the scope of a run that is going on; note:
+not as wanted, but not in state active."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +40,28 @@ class NodeDrift:
     notes: tuple[str, ...] = ()
     failure: str = ""
     skipped: str = ""
+    busy: str = ""
+    """In the scope of a run that is going on: what it has now is on its way, and says nothing."""
 
     @property
     def counts(self) -> bool:
-        """True when this node makes the fabric not clean."""
-        if self.skipped:
+        """True when this node makes the fabric not clean; outside state active everything is a note."""
+        if self.skipped or self.busy or self.state != "active":
             return False
-        if self.failure or self.unknown:
-            return self.state in ("active", "planned")
-        return bool(self.drifts) and self.state == "active"
+        return bool(self.failure or self.unknown or self.drifts)
+
+    @property
+    def word(self) -> Word:
+        """The node in one word."""
+        if self.busy:
+            return "busy"
+        if self.skipped:
+            return "skipped"
+        if self.failure:
+            return "stale"
+        if not self.counts:
+            return "note" if self.drifts or self.unknown else "clean"
+        return "drift" if self.drifts else "unknown"
 
 
 def find_drift(
@@ -54,14 +70,17 @@ def find_drift(
     observations: Mapping[str, Observation],
     failures: Mapping[str, str],
     skipped: Mapping[str, str],
+    busy: Mapping[str, str] | None = None,
 ) -> tuple[NodeDrift, ...]:
-    """One entry per node of the scope, in inventory order."""
+    """One entry per node of the scope, in inventory order. `busy`: node -> what is going on there."""
     cache: dict[Any, tuple[tuple[Drift, ...], tuple[Deviation, ...]]] = {}
     rows = []
     for name, node in inventory.nodes.items():
         life = node.spec.state
         if name in skipped:
             rows.append(NodeDrift(name, life, skipped=skipped[name]))
+        elif busy and name in busy and name in targets:
+            rows.append(NodeDrift(name, life, busy=busy[name]))
         elif name in failures:
             rows.append(NodeDrift(name, life, failure=failures[name]))
         elif name in targets:

@@ -37,6 +37,7 @@ LAYERS = (
     "plan",
     "push",
     "drift",
+    "watch",
     "views",
     "lab",
     "cli",

@@ -61,6 +61,9 @@ class _Memo:
             self._found[key] = (wanted, hw, _realize(wanted, hw))
         return self._found[key][2]
 
+    def forget(self) -> None:
+        self._found.clear()
+
 
 _MEMO = _Memo()
 
@@ -68,6 +71,11 @@ _MEMO = _Memo()
 def realize(wanted: NodeState, hw: Hardware) -> Realized:
     """What a read-back of this node will show; every part in turn, each for its own fields."""
     return _MEMO.realize(wanted, hw)
+
+
+def forget() -> None:
+    """Drops what was remembered for states that are no longer used (a watcher that reads its inputs anew)."""
+    _MEMO.forget()
 
 
 def _realize(wanted: NodeState, hw: Hardware) -> Realized:

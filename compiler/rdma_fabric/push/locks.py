@@ -35,6 +35,24 @@ def local_lock(state: Path, run: str) -> Iterator[None]:
         os.close(fd)
 
 
+def running(state: Path) -> str:
+    """The run that holds the lock of this folder now; "" when none does."""
+    try:
+        fd = os.open(state / "lock", os.O_RDWR)
+    except OSError:
+        return ""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        try:
+            return str(json.loads(os.pread(fd, 4096, 0))["run"])
+        except (ValueError, KeyError, TypeError):  # it has just taken the lock, and touched no node yet
+            return ""
+    finally:
+        os.close(fd)  # drops what was taken
+    return ""
+
+
 def _holder(fd: int, path: Path) -> str:
     try:
         found = json.loads(os.pread(fd, 4096, 0))

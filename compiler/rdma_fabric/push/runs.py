@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rdma_fabric.push.journal import FILE, Journal, RunRecord, read
+from rdma_fabric.push.locks import running
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 _NAME = re.compile(r"[a-z0-9]{1,10}")
@@ -47,6 +48,13 @@ def find_run(state: Path, name: str) -> RunRecord | None:
         wrote = [one for one in found if any(node.before is not None for node in one.nodes.values())]
         return wrote[-1] if wrote else None
     return next((one for one in found if one.run == name), None)
+
+
+def busy(state: Path) -> dict[str, str]:
+    """Nodes in the scope of the run that is going on now -> what a report says of them."""
+    run = running(state)
+    record = find_run(state, run) if run else None
+    return dict.fromkeys(record.nodes, f"run {run} is going on") if record and not record.ended else {}
 
 
 def unfinished(state: Path) -> tuple[RunRecord, ...]:

@@ -20,10 +20,12 @@ def drift_text(rows: Sequence[NodeDrift], out: Output) -> str:
     unread = sum(1 for row in rows if row.failure)
     skipped = sum(1 for row in rows if row.skipped)
     blind = sum(1 for row in rows if row.unknown)
+    busy = sum(1 for row in rows if row.busy)
     counts = (
         (drifted, "drifted"),
         (unread, "not read"),
         (blind, "with unknown settings"),
+        (busy, "in a run that is going on"),
         (skipped, "skipped"),
     )
     parts = [f"{number} {word}" for number, word in counts if number]
@@ -34,8 +36,10 @@ def drift_text(rows: Sequence[NodeDrift], out: Output) -> str:
 def _node_text(row: NodeDrift, out: Output) -> list[str]:
     style = "error" if row.counts else "note"
     mark = "" if row.state == "active" else f" (state {row.state}: a note)"
+    if row.busy:
+        return [f"{out.paint(row.node, style)}: not judged: {row.busy}"]
     if row.failure:
-        return [f"{out.paint(row.node, style)}: not read: {row.failure}"]
+        return [f"{out.paint(row.node, style)}: not read: {row.failure}{mark}"]
     lines = []
     for one in row.drifts:
         what = one.deviation
@@ -66,6 +70,7 @@ def drift_json(rows: Sequence[NodeDrift]) -> str:
             "notes": list(row.notes),
             "failure": row.failure,
             "skipped": row.skipped,
+            "busy": row.busy,
         }
         for row in rows
     ]
