@@ -14,7 +14,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from rdma_fabric import thresholds
-from rdma_fabric.findings import Finding, InputError, Position, input_finding
+from rdma_fabric.findings import Finding, InputError, Position, did_you_mean, input_finding
 from rdma_fabric.hardware import Hardware, PortHardware, asic_of
 from rdma_fabric.intent.models import (
     DEFAULT_PKEY,
@@ -423,10 +423,24 @@ class _Resolver:
             if found is None:
                 return None
             wishes, merged = found
+            if node.is_host:
+                self._known_class(wishes, merged)
             self.settings[key] = _PortBuilder(
                 wishes, merged, node.is_host, port, cable, self.gone, ib, self._ipoib_mtu(port.network)
             ).plan()
         return self.settings[key]
+
+    def _known_class(self, wishes: Wishes, merged: Merged) -> None:
+        """A RoCE class that no port of the host has marks nothing, which nobody would notice."""
+        name = wishes.hosts.roce_class
+        if not name or name in wishes.classes or wishes.rdma.transport == "infiniband":
+            return
+        position = merged.position(("hosts", "roce_class")) or self.document.position(())
+        near = did_you_mean(name, wishes.classes)
+        known = f"did you mean {near}?" if near else f"classes are {', '.join(wishes.classes) or 'none'}"
+        finding = input_finding("reference", f"there is no class {name}", position, known, found=name)
+        if finding not in self.findings:
+            self.findings.append(finding)
 
     def _ib(self, node: Node, port: Port) -> IbPort | None:
         """What the subnet manager gives a host port; None for every other port."""
@@ -630,7 +644,7 @@ class _PortBuilder:
             trust=self.wishes.trust,
             dscp_to_priority=_dscp_map(classes) if self.wishes.trust != "pcp" else UNMANAGED,
             pcp_to_priority=_pcp_map(classes) if self.wishes.trust != "dscp" else UNMANAGED,
-            classes=tuple(self._class(priority) for priority in range(8)),
+            classes=self._buffered(tuple(self._class(priority) for priority in range(8))),
             watchdog=self._timers(),
             dcbx=pfc.dcbx if pfc else UNMANAGED,
             global_pause=False if lossless else UNMANAGED,
@@ -657,6 +671,26 @@ class _PortBuilder:
             headroom=self._headroom(one) if on else UNMANAGED,
             share=self._share([item for _, item in found]),
         )
+
+    def _buffered(self, classes: tuple[ClassState, ...]) -> tuple[ClassState, ...]:
+        """With the receive buffers of hosts.buffers: buffer 0 is that of the rest."""
+        wished = self.wishes.hosts.buffers
+        if not self.is_host or not wished:
+            return classes
+        known = self.wishes.classes
+        rest = next((one.priority for one in known.values() if REST in one.dscp), 0)
+        sizes: dict[int, int] = {}
+        for name, size in wished.items():
+            if name in known:
+                sizes[known[name].priority] = max(size.bytes, sizes.get(known[name].priority, 0))
+        order = [rest, *sorted(set(sizes) - {rest})]
+        self._from("qos.classes", "hosts", "buffers")
+        found = []
+        for priority, one in enumerate(classes):
+            owner = priority if priority in sizes else rest
+            given: Maybe[Amount | None] = Amount(sizes[owner]) if owner in sizes else UNMANAGED
+            found.append(replace(one, group=order.index(owner), headroom=given))
+        return tuple(found)
 
     def _guarded(self, lossless: bool) -> Maybe[bool]:
         pfc = self.wishes.pfc

@@ -268,6 +268,21 @@ class TestMistakes:
         with pytest.raises(InputError, match=r"hosts\.sysctl holds for whole nodes"):
             fabric(tmp_path, INTENT.replace(old, new))
 
+    def test_an_unknown_roce_class(self, tmp_path: Path) -> None:
+        intent = INTENT + "hosts: {roce_class: rose}\n"
+        with pytest.raises(InputError) as caught:
+            fabric(tmp_path, intent)
+        (one,) = caught.value.findings
+        assert (one.message, one.help, one.found) == ("there is no class rose", "did you mean roce?", "rose")
+        assert one.position is not None and _at(one.position) == ("fabric.yaml", *_spot(intent, "rose"))
+        for node, wrong in (("gpu01", True), ("leaf01", False)):
+            change = (f"{node}:hosts.roce_class", "bulk")
+            if wrong:
+                with pytest.raises(InputError, match="there is no class bulk"):
+                    fabric(tmp_path, INTENT, change)
+            else:  # a switch marks nothing
+                fabric(tmp_path, INTENT, change)
+
     def test_bad_selectors(self, tmp_path: Path) -> None:
         intent = INTENT + "overrides:\n  - {where: rloe=leaf, set: {mtu.switch: 1500}}\n"
         with pytest.raises(InputError) as caught:

@@ -283,7 +283,10 @@ class _Engine:
         if named:
             yield from named
         elif one.places:
-            yield from self.reach.get((one.code, one.setting, one.position), ())
+            networks = {place.network for place in one.places}
+            for name in self.reach.get((one.code, one.setting, one.position), ()):
+                if not networks.isdisjoint(self.judged.views[name].networks.values()):
+                    yield name
 
 
 def _order(one: Finding) -> tuple[object, ...]:

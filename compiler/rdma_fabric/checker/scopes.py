@@ -204,6 +204,8 @@ class WaiverView:
     near: str
     expired: bool
     covered: int
+    others: tuple[str, ...] = ()
+    """Settings of the rule's findings at its place that its own `setting` leaves out."""
 
 
 @dataclass(frozen=True, slots=True)

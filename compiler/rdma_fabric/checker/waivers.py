@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 
@@ -25,10 +25,13 @@ def apply_waivers(findings: Iterable[Finding], resolved: Resolved, today: dateti
         found = registry.find(waiver.rule)
         expired = waiver.until < today
         covered = 0
+        others: tuple[str, ...] = ()
         if found and not expired:
-            rest, covered = _waive(rest, waiver, found.rule.code)
+            scope = _Scope(waiver, found.rule.code, resolved)
+            others = scope.other_settings(rest)
+            rest, covered = _waive(rest, scope)
         near = "" if found else did_you_mean(waiver.rule, [rule.name for rule in registry.rules()])
-        view = WaiverView(waiver, found is not None, near, expired, covered)
+        view = WaiverView(waiver, found is not None, near, expired, covered, others)
         extra.extend(_judge(view, resolved, index))
     return [*rest, *extra]
 
@@ -54,16 +57,65 @@ def _judge(view: WaiverView, resolved: Resolved, index: int) -> Iterator[Finding
             )
 
 
-def _waive(findings: Iterable[Finding], waiver: Waiver, code: str) -> tuple[list[Finding], int]:
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What one waiver is for."""
+
+    waiver: Waiver
+    code: str
+    resolved: Resolved
+
+    def covered(self, one: Finding) -> list[Place]:
+        """The places of a finding that the waiver accepts."""
+        if one.waived or one.code != self.code or not self._setting(one.setting):
+            return []
+        return [place for place in one.places if self._here(place)]
+
+    def other_settings(self, findings: Iterable[Finding]) -> tuple[str, ...]:
+        """Settings of the rule's findings at these places that the waiver's own setting leaves out."""
+        return tuple(
+            dict.fromkeys(
+                one.setting
+                for one in findings
+                if one.code == self.code
+                and not self._setting(one.setting)
+                and any(map(self._here, one.places))
+            )
+        )
+
+    def _setting(self, name: str) -> bool:
+        wanted = self.waiver.setting
+        return not wanted or fnmatchcase(name.lower(), wanted.lower())
+
+    def _here(self, place: Place) -> bool:
+        waiver = self.waiver
+        if waiver.link:
+            ends = [end.strip() for end in waiver.link.split(" - ")]
+            return f"{place.node} {place.port}" in ends
+        if not place.node:
+            return not waiver.node and bool(place.network) and place.network == waiver.network
+        return (
+            _named(place.node, waiver.node)
+            and (not waiver.port or _named(place.port, waiver.port))
+            and (not waiver.network or self._network(place) == waiver.network)
+        )
+
+    def _network(self, place: Place) -> str:
+        node = self.resolved.inventory.nodes.get(place.node)
+        port = node.spec.ports.get(place.port) if node else None
+        return port.network if port else ""
+
+
+def _waive(findings: Iterable[Finding], scope: _Scope) -> tuple[list[Finding], int]:
     rest: list[Finding] = []
     hits = 0
     for one in findings:
-        covered = [place for place in one.places if one.code == code and _covers(waiver, place)]
-        if not covered or one.waived:
+        covered = scope.covered(one)
+        if not covered:
             rest.append(one)
             continue
         hits += 1
-        text = f"until {waiver.until}: {waiver.reason}"
+        text = f"until {scope.waiver.until}: {scope.waiver.reason}"
         open_ = tuple(place for place in one.places if place not in covered)
         rest.append(replace(_at(one, tuple(covered)), waived=text))
         if open_:
@@ -75,15 +127,6 @@ def _at(one: Finding, places: tuple[Place, ...]) -> Finding:
     """The finding for some of its places, its headline too."""
     message = one.message.replace(places_text(one.places), places_text(places), 1)
     return replace(one, places=places, count=len(places), message=message)
-
-
-def _covers(waiver: Waiver, place: Place) -> bool:
-    if waiver.link:
-        ends = [end.strip() for end in waiver.link.split(" - ")]
-        return f"{place.node} {place.port}" in ends
-    if not place.node:
-        return False
-    return _named(place.node, waiver.node) and (not waiver.port or _named(place.port, waiver.port))
 
 
 @cache

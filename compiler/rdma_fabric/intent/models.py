@@ -442,6 +442,9 @@ class Hosts(Model):
     """True: NCCL_IB_TC and its kin are compiled into /etc/nccl.conf."""
     ucx: Flag = False
     """True: UCX_IB_TRAFFIC_CLASS and its kin are compiled into the job environment."""
+    buffers: dict[ClassName, Size] = Field(default_factory=dict)
+    """Class -> receive buffer of its own on the NIC; all others share that of the class with `rest`. Without
+    it the NIC sizes its buffers by itself, from the cable's length and the MTU."""
     nv: dict[Kind, dict[NvName, Scalar]] = Field(default_factory=dict)
     """Kind of NIC -> its non-volatile settings, which count after a reset that nobody makes but you."""
     firmware: dict[Kind, Versions] = Field(default_factory=dict)
@@ -594,6 +597,10 @@ class Waiver(Model):
     node: Line = ""
     port: Line = ""
     link: Line = ""
+    network: Line = ""
+    """Alone: what is said of the network as a whole. With a node: its ports in that network."""
+    setting: Line = ""
+    """Only findings on this setting, as reports name it ("watchdog restore"); a glob. Default: all."""
     until: Annotated[
         datetime.date,
         BeforeValidator(lambda value: _date(value)),
@@ -603,10 +610,10 @@ class Waiver(Model):
 
     @model_validator(mode="after")
     def _placed(self) -> Waiver:
-        if not (self.node or self.link):
+        if not (self.node or self.link or self.network):
             raise BadValue(
                 "the waiver names no place",
-                "give node, node and port, or link (there is no waiver for the whole fabric)",
+                "give node, node and port, link, or network (there is no waiver for the whole fabric)",
             )
         return self
 

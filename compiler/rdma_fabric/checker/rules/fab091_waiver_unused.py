@@ -21,19 +21,23 @@ When to waive it
 
 from collections.abc import Iterator
 
+from rdma_fabric.checker.rules._common import some
 from rdma_fabric.checker.scopes import Hit, WaiverRule, WaiverView
 from rdma_fabric.findings import Severity
 
 
 def _check(view: WaiverView) -> Iterator[Hit]:
     waiver = view.waiver
+    place = waiver.node or waiver.link or waiver.network
     if view.exists and not view.expired and not view.covered:
         yield Hit(
             setting="waiver",
             found="no finding",
             wanted="a finding to accept",
-            message=f"the waiver of {waiver.rule} for {waiver.node or waiver.link} covers nothing",
-            help="check its rule, node and port; remove it when the cause is gone",
+            message=f"the waiver of {waiver.rule} for {place} covers nothing",
+            help=f"its findings there are on {some(view.others)}"
+            if view.others
+            else "check its rule and place; remove it when the cause is gone",
         )
 
 
