@@ -23,6 +23,7 @@ from rdma_fabric.intent.models import (
     SM_PARTS,
     WISH_KEYS,
     EcnThresholds,
+    Hosts,
     Intent,
     Override,
     TrafficClass,
@@ -380,6 +381,8 @@ class _Resolver:
         )
         wishes, merged = system
         whole = _system(node, wishes, merged, ports)
+        if asked := _names(whole):
+            hardware = replace(hardware, options=tuple(sorted((*hardware.options, ("asked", asked)))))
         if sm != SmState():
             whole = replace(whole, sm=sm, origins={**whole.origins, **sm_origins})
         state = NodeState(whole, states)
@@ -503,7 +506,7 @@ class _MergedDocument:
         return found if found.position and found.position.file == self.path else replace(found, excerpt="")
 
 
-NODE_WIDE = ("modules", "module_options", "sysctl", "limits", "environment", "nccl")
+NODE_WIDE = ("modules", "module_options", "sysctl", "limits", "services", "environment", "nccl")
 """Host settings that a node has once, not per port."""
 RESETS: Mapping[str, Any] = {"pfc.watchdog": False, "ecn": False, "dcqcn": False}
 """What `absent` can reset, and the intent's value that means "off"."""
@@ -850,21 +853,35 @@ def _system(node: Node, wishes: Wishes, merged: Merged, ports: Mapping[str, Port
             for module, options in sorted(hosts.module_options.items())
             for key, value in sorted(options.items())
         ),
-        limits=tuple(sorted(hosts.limits.items())),
+        limits=tuple(sorted(_limits(hosts).items())),
         environment=tuple(sorted(_environment(node, wishes, ports).items())),
         origins=origins,
     )
 
 
+def _names(system: SystemState) -> str:
+    """Names of a host's own settings, "sysctl.KEY modules.NAME ...": what its platform must read."""
+    groups = ("sysctl", "modules", "module_options", "limits", "environment")
+    return " ".join(f"{group}.{name}" for group in groups for name, _ in getattr(system, group))
+
+
+def _limits(hosts: Hosts) -> dict[str, str]:
+    """Limits of logins, and the same of services as UNIT.LIMIT."""
+    units = [unit.removesuffix(".service") for unit in hosts.services]
+    of_services = {f"{unit}.{name}": value for unit in units for name, value in hosts.limits.items()}
+    return {**hosts.limits, **of_services}
+
+
 def _sysctl(wanted: Mapping[str, str], ports: Iterable[str]) -> dict[str, str]:
-    """A part of a key with `*` stands for every port in a network whose name fits (`eth*`, `*`).
+    """A part of a key with `*` stands for every port in a network whose name fits (`eth*`, `*`, `bond0/*`).
 
     sysctl writes `/` for the dots in a port's own name (sysctl(8)).
     """
     found: dict[str, str] = {}
     for key, value in wanted.items():
         glob = next((part for part in key.split(".") if "*" in part), "")
-        names = [port for port in ports if fnmatchcase(port, glob)] if glob else [""]
+        pattern = glob.replace("/", ".")
+        names = [port for port in ports if fnmatchcase(port, pattern)] if glob else [""]
         for port in names:
             found[key.replace(glob, port.replace(".", "/")) if glob else key] = value
     return found

@@ -29,9 +29,10 @@ import json, os, sys
 tools, words = os.environ["TOOLS"], sys.argv[3:]
 path = tools + "/mlnx_qos.json"
 state = dict(dcbx="os", trust="pcp", cable="7", pfc="0,0,0,0,0,0,0,0", prio_tc="1,0,2,3,4,5,6,7",
-             tsa=",".join(["vendor"] * 8), tcbw="0,0,0,0,0,0,0,0", map=[d >> 3 for d in range(64)])
+             tsa=",".join(["vendor"] * 8), tcbw="0,0,0,0,0,0,0,0", map=[d >> 3 for d in range(64)],
+             buffer_size="262016,0,0,0,0,0,0,0", prio2buffer="0,0,0,0,0,0,0,0")
 if os.path.exists(path):
-    state = json.load(open(path))
+    state.update(json.load(open(path)))
 if words == ["-a"]:
     print("DCBX mode: %s controlled" % ("OS" if state["dcbx"] == "os" else "Firmware"))
     print("Priority trust state: " + state["trust"])
@@ -41,11 +42,11 @@ if words == ["-a"]:
             points = ["%02d," % d for d in range(64) if state["map"][d] == p]
             for i in range(0, len(points), 8):
                 print("\tprio:%d dscp:%s" % (p, "".join(points[i:i + 8])))
-    print("Receive buffer size (bytes): 262016,0,0,0,0,0,0,0,max_buffer_size=262016")
+    print("Receive buffer size (bytes): %s,max_buffer_size=262016" % state["buffer_size"])
     print("Cable len: " + state["cable"])
     print("PFC configuration:\n\tpriority    0   1   2   3   4   5   6   7")
     print("\tenabled     " + "".join(bit + "   " for bit in state["pfc"].split(",")))
-    print("\tbuffer      " + "0   " * 8)
+    print("\tbuffer      " + "".join(b + "   " for b in state["prio2buffer"].split(",")))
     for tc in range(8):
         kind, weight = state["tsa"].split(",")[tc], state["tcbw"].split(",")[tc]
         share = ", bw: %s%%" % weight if kind == "ets" else ""
@@ -67,6 +68,10 @@ while words:
         state["map"][int(point)] = int(priority)
     else:
         state[{"-d": "dcbx", "--cable_len": "cable"}.get(word, word[2:])] = value
+sizes = [int(size) for size in state["buffer_size"].split(",")]
+used = [int(b) for b, on in zip(state["prio2buffer"].split(","), state["pfc"].split(",")) if on == "1"]
+if sum(sizes) > 262016 or not all(sizes[b] for b in used):
+    sys.exit(print("Buffers commands error") or 1)
 json.dump(state, open(path, "w"))
 """
 ETHTOOL = r"""#!/bin/sh
@@ -168,7 +173,7 @@ class Bench:
         }
         script = self.root / "usr/local/sbin/fabric-qos"
         return subprocess.run(
-            [self.shell, str(script), *arguments],
+            [*shell_words(self.shell), str(script), *arguments],
             env=environment,
             capture_output=True,
             text=True,
@@ -391,6 +396,55 @@ def test_what_is_so_already_is_not_written(tool: str, tmp_path: Path) -> None:
         assert (check.returncode, check.stdout, check.stderr) == (0, "", ""), key
     assert bench.run("eth0", "NIC=mlx5", *(f"{key}={value}" for key, value in knobs.items())).returncode == 0
     assert bench.done == []
+
+
+def test_buffers_are_sized_and_mapped_in_the_order_that_the_driver_takes(bench: Bench) -> None:
+    """A buffer in use by a lossless priority may never be empty, and all together must fit."""
+    bench.run("eth0", "NIC=mlx5", "PFC=0,0,0,1,0,0,0,0")
+    (bench.tools / "done").unlink()
+    there = ("PRIO2BUFFER=0,0,0,1,0,0,0,0", "BUFFERS=130944,130944,0,0,0,0,0,0")
+    done = bench.run("eth0", "NIC=mlx5", *there)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bench.done == [
+        "mlnx_qos -i eth0 --buffer_size 130944,130944,0,0,0,0,0,0",
+        "mlnx_qos -i eth0 --prio2buffer 0,0,0,1,0,0,0,0",
+    ]
+    assert bench.run("--check", "eth0", "NIC=mlx5", *there).returncode == 0
+    back = ("PRIO2BUFFER=0,0,0,0,0,0,0,0", "BUFFERS=262016,0,0,0,0,0,0,0")
+    done = bench.run("eth0", "NIC=mlx5", *back)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bench.run("--check", "eth0", "NIC=mlx5", *back).returncode == 0
+    too_much = bench.run(
+        "eth0", "NIC=mlx5", "PRIO2BUFFER=0,0,0,1,0,0,0,0", "BUFFERS=262016,262016,0,0,0,0,0,0"
+    )
+    assert too_much.returncode == 1 and "Buffers commands error" in too_much.stderr
+
+
+def test_with_dcb_buffers_are_sized_and_mapped_at_once(bench: Bench) -> None:
+    (bench.tools / "bin" / "mlnx_qos").unlink()
+    bench.tool(
+        "dcb", SAME_DCB.replace("[0,0,0,1,0,0,0,0]}", '[0,0,0,1,0,0,0,0],"buffer_size":[9,0,0,0,0,0,0,0]}')
+    )
+    wanted = ("PRIO2BUFFER=0,0,0,1,0,0,0,0", "BUFFERS=130944,130944,0,0,0,0,0,0")
+    bench.run("eth0", "NIC=mlx5", *wanted)
+    assert bench.done == [
+        "dcb buffer set dev eth0 prio-buffer 0:0 1:0 2:0 3:1 4:0 5:0 6:0 7:0"
+        " buffer-size 0:130944 1:130944 2:0 3:0 4:0 5:0 6:0 7:0"
+    ]
+    same = ("PRIO2BUFFER=0,0,0,1,0,0,0,0", "BUFFERS=9,0,0,0,0,0,0,0")
+    assert bench.run("--check", "eth0", "NIC=mlx5", *same).returncode == 0
+
+
+def test_auto_is_a_hundred_milliseconds(bench: Bench) -> None:
+    (bench.tools / "ethtool.state").write_text("stall=65535\n")
+    assert bench.run("--check", "eth0", "NIC=mlx5", "STALL=100").returncode == 0
+
+
+def test_a_rate_that_is_not_whole_is_not_taken_for_one(bench: Bench) -> None:
+    tool = bench.tools / "bin" / "mlnx_qos"
+    tool.write_text(tool.read_text().replace("ratelimit: unlimited", "ratelimit: 2.5 Gbps"))
+    check = bench.run("--check", "eth0", "NIC=mlx5", "RATELIMIT=3,3,3,3,3,3,3,3")
+    assert check.returncode == 1 and "?,?,?" in check.stdout
 
 
 def test_firmware_control_is_read(bench: Bench) -> None:

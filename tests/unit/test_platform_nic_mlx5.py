@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _host_qos as qos_file
+from rdma_fabric.platforms import _nic_mlx5_card as cards
 from rdma_fabric.platforms import _nic_mlx5_knobs as knobs
+from rdma_fabric.platforms import _nic_mlx5_nv as nv
 from rdma_fabric.platforms import _nic_mlx5_read as reader
 from rdma_fabric.platforms._contract import Call, Change, Disturbs, Put
 from rdma_fabric.platforms._host_files import Section
@@ -30,6 +32,8 @@ from rdma_fabric.state import (
     ClassState,
     Ecn,
     Marking,
+    Mtu,
+    NicState,
     NodeState,
     Observation,
     PortSettings,
@@ -39,6 +43,7 @@ from rdma_fabric.state import (
     WatchdogTimers,
     differences,
     owned_part,
+    waiting,
 )
 from rdma_fabric.templating import render
 
@@ -100,7 +105,7 @@ def at(settings: Any, path: str) -> Any:
 
 # ---------------------------------------------------------------- readers
 
-FIXTURES = sorted(path.stem for path in OBSERVE.glob("*.yaml") if path.stem != "small")
+FIXTURES = sorted(path.stem for path in OBSERVE.glob("*.yaml") if path.stem not in ("small", "card"))
 
 
 @cache
@@ -116,7 +121,10 @@ def test_read_back(name: str) -> None:
     else:
         status = case.get("status", 0)
         parts = {f"{key} eth0": Section(text, status, True) for key, text in case["sections"].items()}
+    # Samples that were not made with -a lack traffic classes, which a host's answer may not.
     found = reader.port_knobs(parts, "eth0")
+    if case.get("short"):
+        found |= reader.mlnx_qos(case["text"], every=False)
     assert found == case["knobs"]
     settings = knobs.settings_of(found, PORT, "ofed")
     for path, expected in case["neutral"].items():
@@ -168,7 +176,8 @@ def test_the_driver_defaults_read_as_a_blank_port() -> None:
     )
     default = knobs.settings_of(knobs.DEFAULTS, PORT, "ofed")
     # DCBX mode is the firmware's choice; what a tool did not print is on neither side.
-    assert [d.path for d in differences(default, shown) if not d.unknown] == ["qos.dcbx"]
+    found = [d.path for d in differences(default, shown) if not d.unknown and d.wanted is not UNKNOWN]
+    assert found == []
 
 
 @pytest.mark.parametrize(
@@ -557,9 +566,11 @@ def reader_text(found: Change) -> dict[str, tuple[str, int]]:
     """What the tools print once the settings file of a change is in force."""
     rows = dict(line.split("=", 1) for line in conf_of(found).splitlines() if "=" in line)
     table = rows["DSCP2PRIO"].split(",")
+    listed = {p: [f"{d:02d}," for d, q in enumerate(table) if q == p] for p in ("0", "3", "6")}
     points = "".join(
-        f"\tprio:{p} dscp:{','.join(f'{d:02d}' for d, q in enumerate(table) if q == p)},\n"
-        for p in ("0", "3", "6")
+        f"\tprio:{p} dscp:{''.join(found[i : i + 8])}\n"
+        for p, found in listed.items()
+        for i in range(0, len(found), 8)
     )
     tcs = "".join(
         f"tc: {tc} ratelimit: unlimited, tsa: {tsa}{weight(tsa, bw)}\n\t priority:  {tc}\n"
@@ -660,3 +671,461 @@ def test_disturbances_follow_what_changes() -> None:
     assert change(PortSettings(qos=QosState(cable_m=30))).level == Disturbs.PORT_BOUNCE
     sources = {item.source for item in change().disturbs}
     assert any("mlx5_toggle_port_link" in source for source in sources)
+
+
+# ---------------------------------------------------------------- the card
+
+
+CARD = yaml.safe_load((OBSERVE / "card.yaml").read_text("utf-8"))
+
+
+def shown(name: str) -> list[Any]:
+    return [pytest.param(one, id=f"{name}-{index}") for index, one in enumerate(CARD[name])]
+
+
+def told(value: Any) -> Any:
+    """As the fixture writes it."""
+    if isinstance(value, dict):
+        return {key: told(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [told(one) for one in value]
+    return plain(value)
+
+
+@pytest.mark.parametrize("case", shown("ethtool"))
+def test_ethtool_i(case: Any) -> None:
+    assert told(cards.ethtool(Section(case["text"], case.get("status", 0), True))) == case["found"]
+
+
+@pytest.mark.parametrize("case", shown("devlink"))
+def test_devlink_info(case: Any) -> None:
+    board, (running, stored) = cards.devlink_info(
+        Section(case["text"], case.get("status", 0), True), "0000:1b:00.0"
+    )
+    assert told([board, running, stored]) == case["found"]
+    assert cards.devlink_info(Section(), "0000:1b:00.0") == (UNMANAGED, (UNMANAGED, UNMANAGED))
+
+
+@pytest.mark.parametrize("case", shown("devinfo"))
+def test_ibv_devinfo(case: Any) -> None:
+    assert cards.devinfo(Section(case["text"], case.get("status", 0), True)) == case["found"]
+
+
+@pytest.mark.parametrize("name", ["gid_files", "show_gids"])
+def test_gids(name: str) -> None:
+    for case in CARD[name]:
+        section = Section(case["text"].rstrip("\n"), case.get("status", 0), True)
+        assert told(getattr(cards, name)(section, "eth0")) == case["found"], case["text"]
+
+
+@pytest.mark.parametrize("case", shown("mlxconfig"))
+def test_mlxconfig(case: Any) -> None:
+    assert told(nv.query(case["text"])) == case["found"]
+
+
+@pytest.mark.parametrize(
+    ("word", "number"),
+    [
+        ("255", "255"),
+        ("True(1)", "1"),
+        ("_256KB(1)", "1"),
+        ("per_mkey(0)", "0"),
+        ("007", "7"),
+        ("0x1F(31)", "31"),
+        ("N/A", UNKNOWN),
+        ("Array[0..7]", UNKNOWN),
+        ("ETH", UNKNOWN),
+        ("ETH(2", UNKNOWN),
+        ("2)", UNKNOWN),
+        ("-1", UNKNOWN),
+        ("", UNKNOWN),
+    ],
+)
+def test_values_of_mlxconfig(word: str, number: object) -> None:
+    assert nv.value(word) == number
+
+
+@pytest.mark.parametrize(
+    ("name", "bdf", "number"),
+    [("p0", "0000:1b:00.1", 1), ("p1\n", "", 2), ("p0s1", "", 1), ("", "0000:1b:00.1", 2), ("eth", "", None)],
+)
+def test_the_number_of_a_port(name: str, bdf: str, number: int | None) -> None:
+    assert nv.port_number(name, bdf) == number
+
+
+DUMP = CARD["mlxconfig"][0]["text"].rstrip()
+NV = {
+    "bdf": ("0000:1b:00.0", 0),
+    "number": ("p0", 0),
+    "nvtool": ("mlxconfig", 0),
+    "nv": (DUMP, 0),
+    "driver": (CARD["ethtool"][0]["text"].rstrip(), 0),
+    "devlink": (CARD["devlink"][0]["text"].replace("28.39.3560", "28.43.3608"), 0),
+    "verbs": (CARD["devinfo"][0]["text"].rstrip(), 0),
+    "gids": (CARD["gid_files"][0]["text"].rstrip(), 0),
+}
+ASKED = replace(HW, options=(("nv", "CNP_DSCP NUM_OF_VFS ROCE_CC_PRIO_MASK"),))
+
+
+def nv_wish(**values: str) -> PortSettings:
+    return PortSettings(nic=NicState(nv=tuple(sorted(values.items()))))
+
+
+def nv_change(wish: PortSettings, hw: Hardware = ASKED, **parts: tuple[str, int]) -> Change:
+    seen = PLATFORM.parse(answer({**BLANK, **NV, **parts}, hw), hw)
+    return PLATFORM.change(seen, PLATFORM.realize(node(wish), hw).state, hw)
+
+
+def test_the_card_of_a_port() -> None:
+    seen = PLATFORM.parse(answer({**BLANK, **NV}, ASKED), ASKED)
+    card, later = (layer.port("eth0").settings.nic for layer in (seen.running, seen.stored))
+    assert (card.board, card.part, card.firmware, card.driver) == (
+        "MT_0000000838",
+        "MCX755106AS-HEA_Ax",
+        "28.43.3608",
+        "24.10-1.1.4",
+    )
+    assert (card.link, card.rdma_mtu, card.gids) == ("ethernet", 1024, (3,))
+    assert dict(card.nv)["ROCE_CC_PRIO_MASK"] == "255" and dict(later.nv)["ROCE_CC_PRIO_MASK"] == "8"
+    assert seen.pending.port("eth0").settings.nic.nv == (("ROCE_CC_PRIO_MASK", "8"),)
+    facts = dict(seen.facts)
+    assert facts["nv eth0"] == "mlxconfig CNP_DSCP_P1 NUM_OF_VFS ROCE_CC_PRIO_MASK_P1"
+    assert facts["bdf eth0"] == "0000:1b:00.0"
+    assert seen.running.system.owners is UNMANAGED
+
+
+def test_a_burned_firmware_that_does_not_run_is_told() -> None:
+    seen = PLATFORM.parse(answer({**BLANK, **NV, "devlink": (CARD["devlink"][0]["text"], 0)}, HW), HW)
+    # The programs disagree on what runs: none is believed.
+    assert seen.running.port("eth0").settings.nic.firmware is UNKNOWN
+    assert seen.stored.port("eth0").settings.nic.firmware == "28.43.3608"
+    assert any("28.43.3608 is burned and waits for a reset, 28.39.3560 runs" in note for note in seen.notes)
+
+
+def test_nv_settings_are_written_for_the_next_boot_only() -> None:
+    found = nv_change(nv_wish(CNP_DSCP="48", NUM_OF_VFS="8", ROCE_CC_PRIO_MASK="8"))
+    assert [item.path for item in found.differences] == [
+        "ports.eth0.nic.nv.CNP_DSCP",
+        "ports.eth0.nic.nv.NUM_OF_VFS",
+    ]
+    assert found.lines[-1] == "mlxconfig -d 0000:1b:00.0 -y set CNP_DSCP_P1=48 NUM_OF_VFS=8"
+    calls = [step for step in found.commit if isinstance(step, Call)]
+    pairs = ("eth0", "BDF=0000:1b:00.0", "CNP_DSCP=48", "NUM_OF_VFS=8")
+    assert [call.argv for call in calls] == [(nv.PROGRAM, *pairs)]
+    assert calls[0].unless == (nv.PROGRAM, "--check", *pairs)
+    # The old next-boot value comes back, not the one that is in force.
+    assert [call.argv for call in found.undo if isinstance(call, Call)] == [
+        (nv.PROGRAM, "eth0", "BDF=0000:1b:00.0", "CNP_DSCP=4", "NUM_OF_VFS=0")
+    ]
+    assert found.level == Disturbs.NOTHING and found.undo_kind == "dead-man"
+    assert "fwreset" not in repr(found)
+
+
+def test_what_waits_for_a_reset_is_not_written_again() -> None:
+    wish = nv_wish(ROCE_CC_PRIO_MASK="8")
+    assert nv_change(wish).empty
+    seen = PLATFORM.parse(answer({**BLANK, **NV}, ASKED), ASKED)
+    wanted = PLATFORM.realize(node(wish), ASKED).state
+    assert waiting(wanted, seen) == {"ports.eth0.nic.nv.ROCE_CC_PRIO_MASK"}
+    # In force and not kept: the next reset would bring another value.
+    kept = nv_change(nv_wish(ROCE_CC_PRIO_MASK="255"))
+    assert kept.lines[-1].endswith("set ROCE_CC_PRIO_MASK_P1=255")
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ({"nv": ("-E- Failed to open device", 3)}, ""),
+        ({"nv": (DUMP.replace("Current", "Actual"), 0)}, ""),
+        ({"number": ("", 1), "bdf": ("", 0)}, ""),
+        ({"nv": (DUMP.replace("48                   4 ", "48  4  4 "), 0)}, ""),
+        ({"nv": (DUMP.replace("CNP_DSCP_P1", "CNP_D_P1"), 0)}, "its card has no such setting"),
+        ({"nv": (f"{DUMP}\nFailed to query some of the TLVs:".replace("CNP_DSCP_P1", "CNP_D_P1"), 0)}, ""),
+    ],
+)
+def test_nv_settings_that_are_not_known_are_not_written(
+    parts: dict[str, tuple[str, int]], reason: str
+) -> None:
+    found = nv_change(nv_wish(CNP_DSCP="5"), **parts)
+    assert [item.path for item in found.blocked] == ["ports.eth0.nic.nv.CNP_DSCP"]
+    assert found.empty and dict(found.reasons).get("ports.eth0.nic.nv.CNP_DSCP", "") == reason
+
+
+def test_link_type_and_mode_of_a_card_are_only_compared() -> None:
+    asked = replace(HW, options=(("nv", "INTERNAL_CPU_MODEL LINK_TYPE"),))
+    found = nv_change(nv_wish(LINK_TYPE="IB", INTERNAL_CPU_MODEL="1"), asked)
+    assert found.empty
+    assert dict(found.reasons) == {
+        "ports.eth0.nic.nv.LINK_TYPE": "the link type and mode of a card are only compared",
+        "ports.eth0.nic.nv.INTERNAL_CPU_MODEL": "its card has no such setting",
+    }
+    assert nv_change(nv_wish(LINK_TYPE="ETH")).blocked == ()
+    assert PLATFORM.artifacts(node(nv_wish(LINK_TYPE="2")), HW) == ()
+
+
+def test_the_second_port_of_a_card_has_names_of_its_own() -> None:
+    found = nv_change(nv_wish(CNP_DSCP="4"), number=("p1", 0), bdf=("0000:1b:00.1", 0))
+    assert found.lines[-1] == "mlxconfig -d 0000:1b:00.1 -y set CNP_DSCP_P2=4"
+    asked = replace(HW, options=(("nv", "LLDP_NB_DCBX"),))
+    assert nv_change(nv_wish(LLDP_NB_DCBX="1"), asked, number=("p1", 0)).reasons
+    assert not nv_change(nv_wish(LLDP_NB_DCBX="1"), asked, number=("p0", 0)).reasons
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "used"),
+    [
+        ("CNP_DSCP", "48", "48"),
+        ("CNP_DSCP", "0x30", "48"),
+        ("CNP_DSCP", "64", None),
+        ("ROCE_CC_PRIO_MASK", "256", None),
+        ("ATS_ENABLED", "True", "1"),
+        ("ATS_ENABLED", "1", "1"),
+        ("LINK_TYPE", "ETH", "2"),
+        ("LINK_TYPE", "ETH(2)", "2"),
+        ("LLDP_NB_RX_MODE", "ALL", "2"),
+        ("SOMETHING_NEW", "per_mkey(0)", "0"),
+        ("SOMETHING_NEW", "fast", None),
+        ("SOMETHING_NEW", "", None),
+    ],
+)
+def test_nv_wishes_become_numbers(name: str, text: str, used: str | None) -> None:
+    found, faults = realized(nv_wish(**{name: text}))
+    assert dict(found.nic.nv) == {name: NOT_APPLICABLE if used is None else used}
+    assert faults == ([("error", f"nic.nv.{name}")] if used is None else [])
+
+
+def test_nv_settings_against_the_classes_are_told() -> None:
+    wish = replace(WISH, nic=nv_wish(CNP_DSCP="4", CNP_802P_PRIO="3", ROCE_CC_PRIO_MASK="0x40").nic)
+    found = PLATFORM.realize(node(wish), HW)
+    told_ = [(f.setting, f.wanted, f.used) for f in found.faults if f.contradicts]
+    assert told_ == [
+        ("nic.nv.CNP_DSCP", "4", "48"),
+        ("nic.nv.CNP_802P_PRIO", "3", "a priority without PFC"),
+        ("nic.nv.ROCE_CC_PRIO_MASK", "64", "8"),
+    ]
+    assert dict(found.state.ports[0].settings.nic.nv)["CNP_DSCP"] == "4"
+    agreeing = replace(WISH, nic=nv_wish(CNP_DSCP="48", CNP_802P_PRIO="6", ROCE_CC_PRIO_MASK="255").nic)
+    assert not [f for f in PLATFORM.realize(node(agreeing), HW).faults if f.contradicts]
+
+
+def test_a_vf_has_no_card_of_its_own() -> None:
+    hw = replace(HW, ports=(replace(PORT, kind="vf"),))
+    wish = NodeState(ports=(PortState("eth0", "vf", nv_wish(CNP_DSCP="4")),))
+    assert PLATFORM.realize(wish, hw).state.ports[0].settings.nic == NicState()
+    seen = PLATFORM.parse(answer({**BLANK, **NV}, hw), hw)
+    assert seen.running.ports[0].settings.nic == NicState()
+
+
+DPU = (
+    "        INTERNAL_CPU_MODEL    EMBEDDED_CPU(1)  EMBEDDED_CPU(1)  EMBEDDED_CPU(1)\n"
+    "        INTERNAL_CPU_OFFLOAD_ENGINE    ENABLED(0)  ENABLED(0)  ENABLED(0)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("parts", "owners"),
+    [
+        ({"nv": (DUMP + "\n" + DPU, 0)}, ("BlueField in DPU mode (eth0)",)),
+        ({"nv": (DUMP + "\n" + DPU.replace("ENABLED(0)", "DISABLED(1)"), 0)}, UNMANAGED),
+        (
+            {
+                "nv": (
+                    DUMP.replace(
+                        "False(0)             False(0)             False(0)", "x(0) x(0) x(1)"
+                    ).replace("OFF(0)               OFF(0)               OFF(0)", "x(0) x(0) ALL(2)"),
+                    0,
+                )
+            },
+            ("LLDP agent in the firmware of eth0",),
+        ),
+        (
+            {"qos": ("****** WARNING: lldpad service is running and may overwrite your settings ******", 0)},
+            ("lldpad",),
+        ),
+    ],
+)
+def test_who_else_writes_is_named(parts: dict[str, tuple[str, int]], owners: Any) -> None:
+    assert PLATFORM.parse(answer({**BLANK, **NV, **parts}, HW), HW).running.system.owners == owners
+
+
+@pytest.mark.parametrize(
+    ("parts", "note"),
+    [
+        ({"nv": (DUMP.replace("CNP_DSCP_P1", "CNP_D_P1"), 0)}, "its card has no NV setting CNP_DSCP"),
+        ({"rdma": ("mlx5_3", 0)}, "its RDMA device is mlx5_3, the inventory says mlx5_0"),
+        ({"driver": ("driver: ice\nversion: 1\n", 0)}, "its driver is ice, not mlx5_core"),
+        (
+            {
+                "roce": (
+                    '{"param":{"pci/0000:1b:00.0":[{"name":"enable_roce","values":[{"value":false}]}]}}',
+                    0,
+                )
+            },
+            "RoCE is switched off",
+        ),
+        (
+            {
+                "pcie": (
+                    "current_link_speed=16.0 GT/s PCIe\nmax_link_speed=32.0 GT/s PCIe\n"
+                    "current_link_width=8\nmax_link_width=16",
+                    0,
+                )
+            },
+            "its PCIe link runs at 16 GT/s x8, its card can 32 GT/s x16",
+        ),
+    ],
+)
+def test_notes_about_the_card(parts: dict[str, tuple[str, int]], note: str) -> None:
+    notes = PLATFORM.parse(answer({**BLANK, **NV, **parts}, ASKED), ASKED).notes
+    assert any(note in one for one in notes), notes
+
+
+def test_a_host_without_the_tools() -> None:
+    parts = {key: value for key, value in {**BLANK, **NV}.items() if key not in ("nv", "nvtool")}
+    seen = PLATFORM.parse(answer(parts, ASKED), ASKED)
+    assert any("neither mlxconfig nor mstconfig" in note for note in seen.notes)
+    assert dict(seen.running.ports[0].settings.nic.nv) == dict.fromkeys(
+        ("CNP_DSCP", "NUM_OF_VFS", "ROCE_CC_PRIO_MASK"), UNKNOWN
+    )
+    assert not any("mlxconfig" in note for note in PLATFORM.parse(answer(parts, HW), HW).notes)
+
+
+def test_versions_and_addresses_are_no_evidence() -> None:
+    """What may change between a plan and its push without being ours does not stop the push."""
+    first = PLATFORM.parse(answer({**BLANK, **NV}, ASKED), ASKED)
+    other = {"verbs": (CARD["devinfo"][1]["text"], 0), "gids": ("", 1), "devlink": ("", 1)}
+    assert PLATFORM.parse(answer({**BLANK, **NV, **other}, ASKED), ASKED).evidence == first.evidence
+    moved = {"nv": (DUMP.replace("CNP_DSCP_P1                                 48 ", "CNP_DSCP_P1  48 "), 0)}
+    assert PLATFORM.parse(answer({**BLANK, **NV, **moved}, ASKED), ASKED).evidence == first.evidence
+    changed = {"nv": (DUMP.replace("255                  8 ", "255                  9 "), 0)}
+    assert PLATFORM.parse(answer({**BLANK, **NV, **changed}, ASKED), ASKED).evidence != first.evidence
+
+
+# ---------------------------------------------------------------- receive buffers
+
+
+def buffered(rest: int, own: int, **more: Any) -> PortSettings:
+    """Priority 3 in a lossless buffer of its own."""
+    found = tuple(
+        replace(
+            one, group=int(priority == 3), headroom=Amount(own if priority == 3 else rest), share=UNMANAGED
+        )
+        for priority, one in enumerate(classes(p3=ON))
+    )
+    return PortSettings(Mtu(ip=more.get("mtu", 4200)), QosState(classes=found, cable_m=more.get("cable", 5)))
+
+
+def test_buffers_are_written_as_sizes_and_a_map() -> None:
+    found, faults = realized(buffered(130944, 150016))
+    assert faults == []
+    assert [one.headroom for one in found.qos.classes][2:4] == [Amount(130944), Amount(150016)]
+    written = knobs.knobs_of(found, PORT)
+    assert (written["PRIO2BUFFER"], written["BUFFERS"]) == ("0,0,0,1,0,0,0,0", "130944,150016,0,0,0,0,0,0")
+    again = knobs.settings_of(written, PORT, "ofed")
+    assert [one.headroom for one in again.qos.classes] == [one.headroom for one in found.qos.classes]
+
+
+def test_buffers_are_whole_cells() -> None:
+    found, faults = realized(buffered(131000, 150016))
+    assert found.qos.classes[0].headroom == Amount(131072)
+    assert faults == [("note", f"qos.classes.{p}.headroom") for p in range(8) if p != 3]
+    assert realized(found)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("own", "mtu", "cable", "speed", "fits"),
+    [
+        # (301 + 216 * 20 / 100) * 400 + 272 * 9216 / 100 = 162667 (reference), one frame and a cell more.
+        (172928, 9216, 20, 400, True),
+        (172672, 9216, 20, 400, False),
+        (32768, 1500, 5, 25, True),
+        (1280, 9216, 20, 0, True),
+    ],
+)
+def test_a_lossless_buffer_holds_what_comes_after_the_pause(
+    own: int, mtu: int, cable: int, speed: int, fits: bool
+) -> None:
+    hw = replace(HW, ports=(replace(PORT, speed_gbps=speed),))
+    _, faults = realized(buffered(12800, own, mtu=mtu, cable=cable), hw)
+    assert faults == ([] if fits else [("error", "qos.classes.3.headroom")])
+
+
+def test_buffers_that_nobody_gave_are_left_to_the_card() -> None:
+    found, _ = realized(WISH)
+    assert "BUFFERS" not in knobs.knobs_of(found, PORT)
+    # A map whose sizes are not all known is brought back without them.
+    half = replace(
+        found, qos=replace(found.qos, classes=tuple(replace(c, group=0) for c in found.qos.classes))
+    )
+    assert knobs.knobs_of(half, PORT)["PRIO2BUFFER"] == "0,0,0,0,0,0,0,0"
+    assert "BUFFERS" not in knobs.knobs_of(half, PORT)
+
+
+def test_a_change_of_buffers() -> None:
+    found = change(buffered(130944, 150016))
+    assert "mlnx_qos -i eth0 --buffer_size 130944,150016,0,0,0,0,0,0" in found.lines
+    assert "mlnx_qos -i eth0 --prio2buffer 0,0,0,1,0,0,0,0" in found.lines
+    assert found.level == Disturbs.PORT_BOUNCE
+    (undo,) = found.undo
+    assert isinstance(undo, Call) and "BUFFERS=262016,0,0,0,0,0,0,0" in undo.argv
+    lost = change(buffered(130944, 150016), qos=(BLANK["qos"][0].replace("Receive", "Recieve"), 0))
+    assert {item.path.rpartition(".")[2] for item in lost.blocked} >= {"headroom"}
+    assert "BUFFERS" not in conf_of(lost)
+
+
+# ---------------------------------------------------------------- maps that are not known as a whole
+
+
+PARTIAL = BLANK["qos"][0].replace(
+    "Priority trust state: pcp", "Priority trust state: dscp\ndscp2prio mapping:\n\tprio:5 dscp:26,"
+)
+
+
+def test_a_map_of_which_a_part_is_hidden_is_written_as_a_whole() -> None:
+    """`dcb app add` of one DSCP hides the others (reference, trap 1)."""
+    only_map = PortSettings(qos=QosState(trust="dscp", dscp_to_priority=DSCP))
+    found = change(only_map, qos=(PARTIAL, 0))
+    assert found.blocked == ()
+    # Trust itself is right, and not stored.
+    assert [(item.path, item.found) for item in found.differences] == [
+        ("ports.eth0.qos.dscp_to_priority", UNKNOWN),
+        ("ports.eth0.qos.trust", "pcp"),
+    ]
+    assert commands(found)[0].startswith("mlnx_qos -i eth0 --dscp2prio set,")
+    (undo,) = found.undo
+    assert isinstance(undo, Call)
+    back = dict(word.split("=") for word in undo.argv[2:])["DSCP2PRIO"].split(",")
+    assert (back[26], back[25], back[63]) == ("5", "3", "7")
+    # A map like the firmware's is no proof either: deleted points have priority 0.
+    likely = tuple(5 if point == 26 else point >> 3 for point in range(64))
+    same = change(PortSettings(qos=QosState(trust="dscp", dscp_to_priority=likely)), qos=(PARTIAL, 0))
+    assert same.differences[0].path == "ports.eth0.qos.dscp_to_priority"
+
+
+def test_with_trust_pcp_there_is_no_map_to_compare() -> None:
+    found = change(PortSettings(qos=QosState(trust="dscp", dscp_to_priority=DSCP)))
+    assert found.blocked == () and len(found.differences) == 2
+    (undo,) = found.undo
+    assert isinstance(undo, Call) and undo.argv[2:] == ("NIC=mlx5", "RDMA=mlx5_0", "TRUST=pcp")
+    lost = change(
+        PortSettings(qos=QosState(dscp_to_priority=DSCP)),
+        qos=(BLANK["qos"][0].replace("state: pcp", "state: both"), 0),
+    )
+    assert [item.path for item in lost.blocked] == ["ports.eth0.qos.dscp_to_priority"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "used", "severity"),
+    [
+        ("rp_initial_alpha_value", "0", "1", "note"),
+        ("rp_initial_alpha_value", "1023", "1023", ""),
+        ("rp_dce_tcp_g", "1024", "1023", "note"),
+        ("rp_min_dec_fac", "101", "100", "note"),
+        ("rp_min_rate", "500000", "400000", "note"),
+        ("rp_ai_rate", "4294967295", "4294967295", ""),
+    ],
+)
+def test_parameters_stay_in_their_range(name: str, value: str, used: str, severity: str) -> None:
+    found, faults = realized(PortSettings(marking=Marking(parameters=((name, value),))))
+    assert dict(found.marking.parameters)[name] == used
+    assert [level for level, _ in faults] == ([severity] if severity else [])

@@ -375,6 +375,7 @@ Scalar = Annotated[
 ModuleName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,55}$")]
 SysctlKey = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_{}*/-]+)+$")]
 ClassName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")]
+UnitName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9:_.@-]{0,60}$")]
 EnvName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{1,60}$")]
 
 
@@ -436,6 +437,9 @@ class Hosts(Model):
     sysctl: dict[SysctlKey, Scalar] = Field(default_factory=dict)
     """A key may hold `*` for every port in a network: net.ipv4.conf.*.arp_ignore."""
     limits: dict[ModuleName, Scalar] = Field(default_factory=dict)
+    """Of every login, in the units of limits.conf(5)."""
+    services: tuple[UnitName, ...] = ()
+    """systemd units that start jobs (slurmd, kubelet, containerd): they get the same limits."""
     environment: dict[EnvName, Scalar] = Field(default_factory=dict)
     """NCCL / UCX variables in addition to those that follow from the classes."""
     nccl: Flag = False

@@ -15,12 +15,13 @@ from typing import Any, Final, Literal, Protocol
 
 from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import Hardware
-from rdma_fabric.state import Difference, NodeState, Observation
+from rdma_fabric.state import Difference, NodeState, Observation, PortSettings
 
 RUN: Final = "@RUN@"
 """Replaced by the run's short name (lower-case letters and digits, 10 characters at most) when sent."""
 TIMER_S: Final = "@TIMER_S@"
 """Replaced by the commit timer in whole seconds."""
+_NOTHING: Final = PortSettings()
 TIMER_HMS: Final = "@TIMER_HMS@"
 """Replaced by the commit timer as HH:MM:SS."""
 
@@ -55,6 +56,8 @@ class Fault:
     """What the platform will do instead; "" for nothing."""
     reason: str
     help: str = ""
+    contradicts: bool = False
+    """True: the platform does as wished, but the wish works against another one; `used` says what would fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +220,10 @@ class Traits:
     """NIC platforms: RDMA MTU -> least netdev MTU in bytes."""
     transports: tuple[str, ...] = ("rocev2",)
     """Transports of the networks that this platform's ports may be in."""
+    defaults: PortSettings = _NOTHING
+    """What a physical port has that nobody configured, of this part's own fields; UNMANAGED where no source
+    says, or where it depends on more than the inventory knows."""
+    defaults_source: str = ""
 
 
 class Platform(Protocol):

@@ -49,7 +49,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """For the shell questions: the ports as "name=name in units=RDMA device"."""
+    """For the shell questions: the ports as "name=name in units=RDMA device", or with "=PCI address" too."""
 
     words: str
     folder: str = host.QOS_FOLDER
@@ -57,9 +57,14 @@ class Asked:
     not_loaded: str = NOT_LOADED
 
     @classmethod
-    def of(cls, ports: Iterable[PortHardware]) -> Asked:
+    def of(cls, ports: Iterable[PortHardware], addresses: bool = False) -> Asked:
         """The ports of one NIC part."""
-        return cls(" ".join(f'"{port.name}={host.unit_name(port.name)}={port.rdma}"' for port in ports))
+        return cls(
+            " ".join(
+                f'"{port.name}={host.unit_name(port.name)}={port.rdma}{f"={port.bdf}" if addresses else ""}"'
+                for port in ports
+            )
+        )
 
 
 def tos(value: Maybe[int | None]) -> str:
@@ -132,6 +137,9 @@ class PortsChange:
     library: tuple[Put, ...] = ()
     losing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Knob -> others that lose their value when it changes, and must be taken back with it."""
+    replaceable: Mapping[str, str] = field(default_factory=dict)
+    """Field path -> knobs text to bring back (or ""), of fields that could not be read as a whole but are
+    written as a whole: a write makes them known."""
     _ports: dict[str, _Port] = field(default_factory=dict)
 
     def build(self) -> Change:
@@ -157,7 +165,8 @@ class PortsChange:
         live, kept = tuple(live), tuple(kept)
         for item in live:
             port, keys = self._of(item)
-            if isinstance(item.found, Absent) or not keys:
+            unread = isinstance(item.found, Absent) and item.path not in self.replaceable
+            if unread or not keys:
                 port.stuck.update(keys)
                 blocked.append(item)
         for group, found in (("live", live), ("kept", kept)):
@@ -196,6 +205,7 @@ class PortsChange:
             now = {key: value for key, value in port.wanted.items() if key in port.live}
             changed_keys = [key for key in rows if key in port.live | port.kept]
             lines += [*host.file_lines(puts[-1], changed_keys), line, *self.lines(port.port, now, seen)]
+            seen |= self._guessed(name)
             lost = [other for key in now for other in self.losing.get(key, ())]
             back = {key: seen[key] for key in seen if key in now or key in lost}
             back = {key: value for key, value in back.items() if value != UNREAD}
@@ -220,6 +230,14 @@ class PortsChange:
     def _seen(self, name: str, port: PortHardware) -> dict[str, str]:
         state = self.seen.running.port(name)
         return self.knobs(state.settings, port) if state is not None else {}
+
+    def _guessed(self, name: str) -> dict[str, str]:
+        """What an undo brings back of fields that were not read as a whole."""
+        found: dict[str, str] = {}
+        for path, text in self.replaceable.items():
+            if text and path.startswith(f"ports.{name}."):
+                found |= dict.fromkeys(self.keys(path[len(f"ports.{name}.") :]), text)
+        return found
 
     def _rows(self, name: str, port: _Port) -> dict[str, str]:
         """Wanted knobs; those that could not be judged stay as the file has them."""

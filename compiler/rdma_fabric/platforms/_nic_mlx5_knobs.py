@@ -14,6 +14,7 @@ from rdma_fabric.state import (
     PRIORITIES,
     UNKNOWN,
     Absent,
+    Amount,
     ClassState,
     Dcbx,
     Marking,
@@ -48,6 +49,19 @@ PARAMETERS: Final = (
 )
 """(name, role, file): the name is the file in debugfs cc_params of the inbox driver (Linux 6.1
 mlx5_ib cong.c), the third the file below ecn/roce_<role> of the vendor driver (its en_sysfs.c)."""
+
+PARAMETER_RANGES: Final = {
+    "np_cnp_dscp": (0, 63),
+    "np_cnp_prio": (0, 7),
+    "rp_clamp_tgt_rate": (0, 1),
+    "rp_clamp_tgt_rate_ati": (0, 1),
+    "rp_min_dec_fac": (0, 100),
+    "rp_dce_tcp_g": (0, 1023),
+    "rp_dce_tcp_rtt": (1, 131071),
+    "rp_initial_alpha_value": (1, 1023),
+    "rp_min_rate": (1, 0),
+}
+"""(least, largest) where NVIDIA tells them (DCQCN CC parameters); a largest of 0 is the line rate, Mbit/s."""
 
 _FILES: Final = {(role, file): name for name, role, file in PARAMETERS}
 _NAMES: Final = {name for name, _, _ in PARAMETERS}
@@ -100,14 +114,25 @@ def knobs_of(settings: PortSettings, port: PortHardware) -> dict[str, str]:
     pfc = [one.pfc_tx for one in qos.classes]
     if all(isinstance(bit, bool) for bit in pfc):
         found["PFC"] = ",".join("1" if bit is True else "0" for bit in pfc)
-    group = [one.group for one in qos.classes]
-    if all(isinstance(number, int) for number in group):
-        found["PRIO2BUFFER"] = ",".join(map(str, group))
+    found |= _buffers(qos.classes)
     if isinstance(qos.cable_m, int):
         found["CABLE"] = str(qos.cable_m)
     if isinstance(qos.watchdog.detect_ms, int):
         found["STALL"] = str(qos.watchdog.detect_ms)
     return found | _marking(marking)
+
+
+def _buffers(classes: Sequence[ClassState]) -> dict[str, str]:
+    """Receive buffer of every priority, and the size of every buffer where it is given."""
+    groups = [one.group for one in classes if isinstance(one.group, int)]
+    if len(groups) != len(classes):
+        return {}
+    found = {"PRIO2BUFFER": ",".join(map(str, groups))}
+    sizes = {(one.group, one.headroom.value) for one in classes if isinstance(one.headroom, Amount)}
+    if {group for group, _ in sizes} == set(groups) and len(sizes) == len(set(groups)):
+        table = dict(sizes)
+        found["BUFFERS"] = ",".join(str(table.get(buffer, 0)) for buffer in PRIORITIES)
+    return found
 
 
 def _ets(classes: Sequence[ClassState], speed: int) -> dict[str, str]:
@@ -180,7 +205,8 @@ def keys_of(path: str) -> tuple[str, ...]:
             "pfc_rx": ("PFC",),
             "share": ("PRIO_TC", "TSA", "TCBW", "RATELIMIT"),
             "queue": ("PRIO_TC", "TSA", "TCBW"),
-            "group": ("PRIO2BUFFER",),
+            "group": ("PRIO2BUFFER", "BUFFERS"),
+            "headroom": ("PRIO2BUFFER", "BUFFERS"),
         }.get(path.rpartition(".")[2], ())
     return fixed.get(path, ())
 
@@ -196,9 +222,11 @@ def settings_of(knobs: Knobs, port: PortHardware, stack: str) -> PortSettings:
 @lru_cache(maxsize=4096)
 def _settings(rows: tuple[tuple[str, str], ...], speed: int, stack: str) -> PortSettings:
     knobs = dict(rows)
+    trust = _word(knobs, "TRUST", ("dscp", "pcp"))
     qos = QosState(
-        trust=_word(knobs, "TRUST", ("dscp", "pcp")),
-        dscp_to_priority=_numbers(knobs, "DSCP2PRIO", 64),
+        trust=trust,
+        # With trust pcp there is no such map in force, and the tools list none.
+        dscp_to_priority=NOT_APPLICABLE if trust == "pcp" else _numbers(knobs, "DSCP2PRIO", 64),
         # With trust pcp the tag's value is the priority; there is no table for it.
         pcp_to_priority=tuple(PRIORITIES) if "TRUST" in knobs else UNKNOWN,
         classes=_classes(knobs, speed),
@@ -237,7 +265,7 @@ def _list(knobs: Knobs, key: str) -> list[str]:
 
 
 def _classes(knobs: Knobs, speed: int) -> tuple[ClassState, ...]:
-    pfc, buffers = _list(knobs, "PFC"), _list(knobs, "PRIO2BUFFER")
+    pfc, buffers, sizes = (_list(knobs, key) for key in ("PFC", "PRIO2BUFFER", "BUFFERS"))
     queues, tsa = _list(knobs, "PRIO_TC"), _list(knobs, "TSA")
     weight, rate = _list(knobs, "TCBW"), _list(knobs, "RATELIMIT")
     found = []
@@ -245,6 +273,7 @@ def _classes(knobs: Knobs, speed: int) -> tuple[ClassState, ...]:
         bit: Maybe[bool] = {"1": True, "0": False}.get(pfc[priority], UNKNOWN)
         queue: Maybe[int] = int(queues[priority]) if queues[priority] in "01234567" else UNKNOWN
         group: Maybe[int] = int(buffers[priority]) if buffers[priority] in "01234567" else UNKNOWN
+        size = sizes[group] if isinstance(group, int) else UNREAD
         share: Maybe[Share | None] = UNKNOWN
         if isinstance(queue, int):
             share = _share(tsa[queue], weight[queue], _cap(rate[queue], speed))
@@ -254,7 +283,7 @@ def _classes(knobs: Knobs, speed: int) -> tuple[ClassState, ...]:
                 pfc_rx=bit,
                 watchdog=NOT_APPLICABLE,
                 ecn=NOT_APPLICABLE,
-                headroom=NOT_APPLICABLE,
+                headroom=Amount(int(size)) if size.isdigit() else UNKNOWN,
                 share=share,
                 queue=queue,
                 group=group,

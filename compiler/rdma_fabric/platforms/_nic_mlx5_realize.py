@@ -9,15 +9,18 @@ from typing import Any, Final
 from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _nic_mlx5_knobs as knobs
+from rdma_fabric.platforms import _nic_mlx5_nv as nv
 from rdma_fabric.platforms._contract import Fault
 from rdma_fabric.state import (
     NOT_APPLICABLE,
     PRIORITIES,
     UNMANAGED,
     Absent,
+    Amount,
     ClassState,
     Marking,
     Maybe,
+    NicState,
     PortSettings,
     QosState,
     Share,
@@ -28,6 +31,10 @@ _STALL_MS: Final = range(80, 8001)
 """Linux 6.1 en_ethtool.c mlx5e_set_pfc_prevention_tout; 0 turns it off."""
 _CABLE_M: Final = range(1, 1000)
 """Linux 6.1 en_dcbnl.c: other lengths are ignored in silence."""
+_DEFAULT_CABLE_M: Final = 7
+_CELL: Final = 128
+_LARGEST_MTU: Final = 9978
+"""Linux 6.1 port_buffer.c, port_buffer.h; the netdev's own maximum."""
 
 
 @dataclass
@@ -37,12 +44,40 @@ class Realize:
     port: PortHardware
     hw: Hardware
     faults: list[Fault]
+    mtu: int = 0
+    cable: int = 0
 
     def settings(self, wanted: PortSettings) -> PortSettings:
         """What this port will show."""
+        self.mtu = wanted.mtu.ip if isinstance(wanted.mtu.ip, int) else 0
+        cable = wanted.qos.cable_m
+        self.cable = (
+            min(max(cable, _CABLE_M[0]), _CABLE_M[-1]) if isinstance(cable, int) else _DEFAULT_CABLE_M
+        )
         if self.port.kind in ("bond", "vlan", "svi"):
             return self._upper(wanted)
-        return replace(wanted, qos=self._qos(wanted.qos), marking=self._marking(wanted.marking))
+        found = replace(
+            wanted,
+            qos=self._qos(wanted.qos),
+            marking=self._marking(wanted.marking),
+            nic=self._nic(wanted),
+        )
+        self._contradictions(found)
+        return found
+
+    def _nic(self, wanted: PortSettings) -> NicState:
+        """NV settings belong to the card, which a VF has no part in."""
+        if self.port.kind != "physical":
+            return replace(wanted.nic, nv=())
+        return nv.realize(wanted.nic, self.port, self.faults)
+
+    def _contradictions(self, found: PortSettings) -> None:
+        """NV settings that work against the classes: written as wished, and told."""
+        for name, value, used, reason in nv.contradictions(found):
+            help = f"set hosts.nv.mlx5.{name} to {used}, or leave it out"
+            setting = f"nic.nv.{name}"
+            fault = Fault(Severity.WARNING, self.port.name, setting, value, used, reason, help, True)
+            self.faults.append(fault)
 
     def _fault(
         self, severity: Severity, setting: str, wanted: object, used: object, reason: str, help: str = ""
@@ -161,14 +196,16 @@ class Realize:
             )
             tx = rx = True
         if isinstance(wanted.headroom, Absent) or wanted.headroom is None:
-            headroom = _none(wanted.headroom)
+            headroom: Maybe[Amount | None] = _none(wanted.headroom)
+        elif isinstance(wanted.group, int):
+            headroom = self._buffer(index, wanted.headroom, tx is True)
         else:
             self._fault(
                 Severity.WARNING,
                 f"qos.classes.{index}.headroom",
                 wanted.headroom.value,
                 "",
-                "the NIC sizes its buffers from cable length and MTU",
+                "the NIC sizes its buffers from cable length and MTU, unless hosts.buffers gives all of them",
             )
             headroom = NOT_APPLICABLE
         return replace(
@@ -181,6 +218,33 @@ class Realize:
             share=wanted.share if shares is None else shares[index],
             queue=wanted.queue if shares is None else self._queue(index, wanted.queue),
         )
+
+    def _buffer(self, index: int, wanted: Amount, lossless: bool) -> Amount:
+        """Whole cells; a lossless buffer must hold what comes after the pause."""
+        used = Amount(-(-wanted.value // _CELL) * _CELL)
+        if used != wanted:
+            reason = f"the card's buffers are cells of {_CELL} bytes"
+            self._fault(Severity.NOTE, f"qos.classes.{index}.headroom", wanted.value, used.value, reason)
+        least = self._least_buffer() if lossless else 0
+        if used.value < least:
+            self._fault(
+                Severity.ERROR,
+                f"qos.classes.{index}.headroom",
+                f"{used.value} bytes",
+                "",
+                f"the driver refuses a lossless buffer below {least} bytes at this speed, cable and MTU",
+                f"set hosts.buffers of the class to {least}B or more",
+            )
+        return used
+
+    def _least_buffer(self) -> int:
+        """xoff size and one largest frame (Linux 6.1 mlx5 port_buffer.c, integers as there); 0 when the speed
+        or the MTU is not known."""
+        speed, mtu = self.port.speed_gbps, self.mtu
+        if not speed or not mtu:
+            return 0
+        xoff = (301 + 216 * self.cable // 100) * max(speed, 40) + 272 * mtu // 100
+        return xoff + _LARGEST_MTU + _CELL
 
     def _queue(self, index: int, wanted: Maybe[int]) -> Maybe[int]:
         return wanted if isinstance(wanted, int) and wanted in PRIORITIES else index
@@ -280,8 +344,19 @@ class Realize:
                     "mlx5 has no DCQCN parameter of that name",
                     f"its names are {', '.join(name for name, _, _ in knobs.PARAMETERS)}",
                 )
-            found[neutral or name] = value if neutral else NOT_APPLICABLE
+            found[neutral or name] = self._ranged(neutral, value) if neutral else NOT_APPLICABLE
         return tuple(sorted(found.items()))
+
+    def _ranged(self, name: str, value: Maybe[str]) -> Maybe[str]:
+        """The nearest value that the card takes."""
+        least, largest = knobs.PARAMETER_RANGES.get(name, (0, 2**32 - 1))
+        largest = largest or self.port.speed_gbps * 1000 or 2**32 - 1
+        if not isinstance(value, str) or not value.isdigit() or least <= int(value) <= largest:
+            return value
+        used = str(min(max(int(value), least), largest))
+        reason = f"the card takes {least} to {largest} for it"
+        self._fault(Severity.NOTE, f"marking.parameters.{name}", value, used, reason)
+        return used
 
 
 def _none(value: Any) -> Any:

@@ -109,7 +109,7 @@ def parse(answers: Mapping[str, str], hw: Hardware) -> Observation:
 def _overlay_observation(below: Observation, above: Observation) -> Observation:
     digest = hashlib.sha256(f"{below.evidence}\n{above.evidence}".encode()).hexdigest()
     return Observation(
-        running=overlay(below.running, above.running),
+        running=_both_owners(below, above),
         stored=_overlay_layer(below.stored, above.stored),
         pending=_overlay_layer(below.pending, above.pending),
         operational=below.operational and above.operational,
@@ -131,6 +131,16 @@ def overlay(below: NodeState, above: NodeState) -> NodeState:
     extra = {port.name: port for port in above.ports}
     ports = [_overlay_port(port, extra.pop(port.name, None)) for port in below.ports]
     return NodeState(_overlay(below.system, above.system), (*ports, *extra.values()))
+
+
+def _both_owners(below: Observation, above: Observation) -> NodeState:
+    """The running state; of other agents every part finds its own."""
+    state = overlay(below.running, above.running)
+    first, second = below.running.system.owners, above.running.system.owners
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        owners = tuple(sorted({*first, *second}))
+        return replace(state, system=replace(state.system, owners=owners))
+    return state
 
 
 def _overlay_port(below: PortState, above: PortState | None) -> PortState:
@@ -177,12 +187,13 @@ def change(seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
     found: Change | None = None
     for part in parts(hw):
         one = part.change(seen, wanted, hw)
-        found = one if found is None else _join(found, one)
+        found = one if found is None else joined(found, one)
     assert found is not None
     return found if found.expected is None else replace(found, expected=settled(found.expected))
 
 
-def _join(first: Change, second: Change) -> Change:
+def joined(first: Change, second: Change) -> Change:
+    """Two changes of one node as one; undo runs the other way round."""
     if second.empty:
         return replace(
             first,

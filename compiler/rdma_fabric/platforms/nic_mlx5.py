@@ -6,14 +6,16 @@ Linux 6.1 drivers, mlnx-tools, the vendor driver's sysfs source.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _host_files as host
 from rdma_fabric.platforms import _host_qos as qos_file
+from rdma_fabric.platforms import _nic_mlx5_card as cards
 from rdma_fabric.platforms import _nic_mlx5_knobs as knobs
+from rdma_fabric.platforms import _nic_mlx5_nv as nv
 from rdma_fabric.platforms import _nic_mlx5_read as reader
 from rdma_fabric.platforms._contract import (
     Artifact,
@@ -28,17 +30,21 @@ from rdma_fabric.platforms._contract import (
 )
 from rdma_fabric.platforms._host_files import Section
 from rdma_fabric.platforms._nic_mlx5_realize import Realize
+from rdma_fabric.platforms._node import joined
 from rdma_fabric.platforms._shared import digest, with_ports
 from rdma_fabric.state import (
     NOT_APPLICABLE,
     PRIORITIES,
+    UNMANAGED,
     ClassState,
     Marking,
+    NicState,
     NodeState,
     Observation,
     PortSettings,
     PortState,
     QosState,
+    SystemState,
     WatchdogTimers,
 )
 from rdma_fabric.templating import render_lines
@@ -81,6 +87,7 @@ class Lines:
     RATELIMIT: str = ""
     PFC: str = ""
     PRIO2BUFFER: str = ""
+    BUFFERS: str = ""
     CABLE: str = ""
     STALL: str = ""
     TCLASS: str = ""
@@ -113,9 +120,10 @@ class NicMlx5:
             "a PFC watchdog per queue: only how long the NIC itself may send pause (80 to 8000 ms)",
             "PFC in one direction",
             "mark ECN: switches do; the host only reacts",
-            "set buffer sizes or thresholds",
+            "set thresholds of buffers: the driver computes them from cable length and MTU",
             "on the inbox stack: DCQCN per priority and a forced traffic class",
-            "firmware (NV) values",
+            "reset a card: NV settings count after its next reset; the node is pending-reset until then",
+            "change the link type of a card, or the mode of a BlueField; burn firmware",
         ),
         netdev_bound=host.NETDEV_BOUND,
     )
@@ -139,36 +147,49 @@ class NicMlx5:
     def questions(self, hw: Hardware) -> tuple[str, ...]:
         """One shell script for all ports."""
         ports = host.ports_of(hw, _NIC)
-        return (host.question("nic_mlx5/observe.sh.j2", qos_file.Asked.of(ports)),) if ports else ()
+        asked = qos_file.Asked.of(ports, addresses=True)
+        return (host.question("nic_mlx5/observe.sh.j2", asked),) if ports else ()
 
     def parse(self, answers: Mapping[str, str], hw: Hardware) -> Observation:
         """The neutral state of mlx5 ports; running is operational."""
         parts = host.sections("\n".join(answers.get(question, "") for question in self.questions(hw)))
-        live, kept, notes = [], [], []
+        asked = hw.option("nv").split()
+        live, kept, notes, waiting = [], [], [], []
+        owners: set[str] = set()
         facts: dict[str, str] = {}
         for port in host.ports_of(hw, _NIC):
             stack = parts.get(f"stack {port.name}", Section()).text.strip() or hw.option("stack", "ofed")
             conf, link = parts.get(f"conf {port.name}", Section()), parts.get(f"wants {port.name}", Section())
+            card = cards.card(parts, port.name, asked)
             now = knobs.settings_of(reader.port_knobs(parts, port.name), port, stack)
             boot = knobs.settings_of(qos_file.stored(conf, link, knobs.DEFAULTS), port, stack)
+            now, boot = replace(now, nic=card.running), replace(boot, nic=card.stored)
             live.append(PortState(port.name, port.kind, _by_kind(now, port)))
             kept.append(PortState(port.name, port.kind, _by_kind(boot, port)))
-            notes += reader.notes(parts, port.name)
+            waiting.append((port, card.pending if port.kind == "physical" else ()))
+            notes += [*reader.notes(parts, port.name), *card.notes]
+            owners.update((*reader.owners(parts, port.name), *card.owners))
+            facts |= dict(card.facts)
             if stack != (wish := hw.option("stack", "ofed")):
                 notes.append(
                     f"{port.name}: its driver is of the {stack} stack, the inventory says {wish}; "
                     f"write `stack: {stack}` in the node's data"
                 )
             facts |= _facts(parts, port, stack)
+            device = facts.get(f"rdma {port.name}", "")
+            if port.rdma and device and device != port.rdma:
+                notes.append(f"{port.name}: its RDMA device is {device}, the inventory says {port.rdma}")
             if not parts.get(f"stack {port.name}", Section()).ok:
                 notes.append(f"{port.name}: the answer about its NIC was not understood")
-        state = NodeState(ports=tuple(live))
+        system = SystemState(owners=tuple(sorted(owners)) or UNMANAGED)
+        state, stored = NodeState(system, tuple(live)), NodeState(ports=tuple(kept))
         return Observation(
             running=state,
-            stored=NodeState(ports=tuple(kept)),
+            stored=stored,
+            pending=nv.layers(waiting),
             notes=tuple(notes),
             facts=tuple(sorted(facts.items())),
-            evidence=digest((state, kept)),
+            evidence=digest((_written(state), _written(stored))),
         )
 
     # ------------------------------------------------------------ write
@@ -188,12 +209,14 @@ class NicMlx5:
                 context = qos_file.Context(rows=tuple({**head, **rows}.items()))
                 path = f"{host.QOS_FOLDER}/{port.name}.conf".removeprefix("/")
                 found.append(Artifact("_shared/host/port.conf.j2", path, 0o644, context))
-        return tuple(found) if len(found) > len(_files()) else ()
+        ports = host.ports_of(hw, _NIC)
+        return (*(found if len(found) > len(_files()) else ()), *nv.artifacts(wanted, ports))
 
     def change(self, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
         """Settings files, then `fabric-qos PORT`, which writes only what differs."""
         facts = dict(seen.facts)
-        return qos_file.PortsChange(
+        ports = host.ports_of(hw, _NIC)
+        qos = qos_file.PortsChange(
             _NIC,
             seen,
             wanted,
@@ -205,7 +228,30 @@ class NicMlx5:
             (_library(),),
             # Leaving trust dscp deletes the map (mlnx_qos --trust pcp, dcb app flush).
             {"TRUST": ("DSCP2PRIO",)},
+            _replaceable(seen, ports),
         ).build()
+        return joined(qos, nv.NvChange(seen, wanted, hw, ports).build())
+
+
+def _written(state: NodeState) -> NodeState:
+    """What is written; addresses and versions that a card shows may change between a plan and its push."""
+    ports = tuple(
+        replace(port, settings=replace(port.settings, nic=NicState(nv=port.settings.nic.nv)))
+        for port in state.ports
+    )
+    return NodeState(ports=ports)
+
+
+def _replaceable(seen: Observation, ports: Iterable[PortHardware]) -> dict[str, str]:
+    """DSCP maps that are not known as a whole, and are written as a whole: all 64 points."""
+    facts = dict(seen.facts)
+    found = {}
+    for port in ports:
+        state = seen.running.port(port.name)
+        guess = facts.get(f"dscp {port.name}", "")
+        if state is not None and (guess or state.settings.qos.trust == "pcp"):
+            found[f"ports.{port.name}.qos.dscp_to_priority"] = guess
+    return found
 
 
 def _library() -> Put:
@@ -228,18 +274,15 @@ def _artifact(step: Put, template: str) -> Artifact:
 
 def _facts(parts: Mapping[str, Section], port: PortHardware, stack: str) -> dict[str, str]:
     found = {f"stack {port.name}": stack}
-    device, firmware = (
-        parts.get(f"rdma {port.name}", Section()),
-        parts.get(f"firmware {port.name}", Section()),
-    )
+    device = parts.get(f"rdma {port.name}", Section())
     if device.ok and device.text.strip():
         found[f"rdma {port.name}"] = device.text.strip()
-    if firmware.ok:
-        found[f"firmware {port.name}"] = firmware.text.strip()
     if keys := qos_file.in_file(parts.get(f"conf {port.name}", Section())):
         found[f"conf {port.name}"] = keys
     if not parts.get(f"qos {port.name}", Section()).asked:
         found[f"tool {port.name}"] = "dcb"
+    if guess := reader.partial_map(parts, port.name):
+        found[f"dscp {port.name}"] = guess
     return found
 
 
@@ -291,7 +334,7 @@ def _disturbs(changed: Mapping[str, tuple[str, ...]]) -> tuple[Disturbance, ...]
     """By knob: what the driver does with the port."""
     table = (
         (Disturbs.PORT_BOUNCE, ("PFC",), "the PFC set changes", _BOUNCE),
-        (Disturbs.PORT_BOUNCE, ("PRIO2BUFFER", "CABLE"), "receive buffers change", _BUFFER),
+        (Disturbs.PORT_BOUNCE, ("PRIO2BUFFER", "BUFFERS", "CABLE"), "receive buffers change", _BUFFER),
         (
             Disturbs.LOSS,
             (
@@ -323,7 +366,7 @@ def _disturbs(changed: Mapping[str, tuple[str, ...]]) -> tuple[Disturbance, ...]
 def _by_kind(settings: PortSettings, port: PortHardware) -> PortSettings:
     """A bond, VLAN or SVI has no QoS of its own."""
     if port.kind in ("physical", "vf"):
-        return settings
+        return settings if port.kind == "physical" else replace(settings, nic=NicState())
     return PortSettings(_NO_MTU, _no_qos(), host.all_fields(Marking, NOT_APPLICABLE))
 
 
