@@ -238,6 +238,10 @@ class Partition:
     members: tuple[str, ...] = ()
     """"WHO=full", "WHO=limited", "WHO=both", sorted; WHO is a port GUID (0x and 16 digits), ALL, ALL_CAS,
     ALL_SWITCHES, ALL_ROUTERS or SELF."""
+    groups: tuple[str, ...] = ()
+    """Multicast GIDs besides the broadcast group, sorted."""
+    index0: bool = False
+    """Its P_Key is at index 0 of every member port."""
 
 
 @dataclass(frozen=True, slots=True)

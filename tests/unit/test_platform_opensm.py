@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rdma_fabric.hardware import Hardware, PortHardware
-from rdma_fabric.inventory.partitions import read_partitions
+from rdma_fabric.inventory.partitions import Read, read_partitions
 from rdma_fabric.inventory.subnets import port_keys
 from rdma_fabric.platforms import _opensm_files as texts
 from rdma_fabric.platforms._contract import Call, Change, Disturbs, Put
@@ -21,6 +21,7 @@ from rdma_fabric.state import (
     SmState,
     SystemState,
 )
+from rdma_fabric.templating import render
 
 HW = Hardware(("linux", "nic_ib", "opensm"), ports=(PortHardware("ib0", nic="ib", rdma="mlx5_0"),))
 DEFAULT = Partition("Default", 0x7FFF, True, 4096, members=("ALL=full", "ALL_SWITCHES=full", "SELF=full"))
@@ -58,8 +59,6 @@ def _seen(sm: SmState, **files: str) -> Observation:
 
 
 def _files() -> dict[str, str]:
-    from rdma_fabric.templating import render
-
     context = PLATFORM.context(_state(WANTED), HW)
     return {
         name: render(f"opensm/{template}.j2", context)
@@ -88,7 +87,29 @@ def _calls(change: Change) -> list[str]:
     [
         ("Default=0x7fff, mtu=4096 : ALL ;", 1, "mtu=4096 is not a code"),
         ("Default=0x7fff, mtu=9 : ALL ;", 1, "mtu=9 is not a code"),
-        ("Default=0x7fff, m=5 : ALL ;", 1, "m=5 is not a flag"),
+        ("Default=0x7fff, m=5 : ALL ;", 1, "m counts as mtu"),
+        ("Default=0x7fff, foo=5 : ALL ;", 1, "foo=5 is not a flag"),
+        ("Default=0x7fff, Q_Key=0x1 : ALL ;", 1, "Q_Key cannot be kept"),
+        ("Default=0x7fff, ipoib=1 : ALL ;", 1, "ipoib=1 is not a flag"),
+        ("Default=0x7fff, scope=2, scope=5 : ALL ;", 1, "scope=5 is not a scope"),
+        ("Default=0x7fff : AL=full ;", 1, "AL counts as ALL"),
+        (
+            "Default=0x7fff : 0x1=full, ALL=limited ;",
+            1,
+            "ALL=limited overwrites what was said of 0x0000000000000001",
+        ),
+        ("Default=0x7fff : ALL=full\n;", 2, "a semicolon at the start of a line"),
+        (
+            "a=0x1 : mgid=ff12:401b::1, 0x2=full ;",
+            1,
+            "OpenSM ignores 0x2=full after a group on the same line",
+        ),
+        ("a=0x1 :\n mgid=fe80::1\n 0x2=full ;", 2, "fe80::1 is not a multicast GID"),
+        ("a=0x1 :\n mgid=ff12:401b:8002::1\n 0x2=full ;", 2, "ff12:401b:8002::1 belongs to another P_Key"),
+        ("a=0x1 : NONE ;", 1, "a has no members, so OpenSM does not make it"),
+        ("a b=0x1 : 0x2=full ;", 1, "'a b' is not a name"),
+        ("a=0x1, sl=1 : 0x2 ;\na=0x1 : 0x3 ;", 2, "a has other values in another statement"),
+        ("a=0x1, ipoib : 0x2 ;\na=0x1, ipoib, mtu=5 : 0x3 ;", 2, "a has other values in another statement"),
         ("\nDefault=0x7fff, sl=16 : ALL ;", 2, "sl=16 is not a service level"),
         ("Default=0x7fff, rate=1 : ALL ;", 1, "rate=1 is not a code"),
         ("Default=0x7fff, scope=0 : ALL ;", 1, "scope=0 is not a scope"),
@@ -114,12 +135,35 @@ def test_what_is_written_is_read_again() -> None:
 
 
 def test_the_last_word_on_a_member_counts() -> None:
-    """As Debian's 3.3.23 does (run): ALL=limited after GUID=full makes the port limited."""
+    """As Debian's 3.3.23 does (tests/judges/test_opensm.py); that it was said twice is a problem."""
     guid = "0x0002c90300000001"
-    first = read_partitions(f"a=0x1 : ALL=limited, {guid}=full ;").partitions
-    assert port_keys(first, guid, ()) == (0x8001,)
-    two = read_partitions(f"a=0x1 : {guid}=full ;\na=0x1 : {guid}=limited ;").partitions
-    assert port_keys(two, guid, ()) == (0x0001,)
+    first = read_partitions(f"a=0x1 : ALL=limited, {guid}=full ;")
+    assert port_keys(first.partitions, guid, ()) == (0x7FFF, 0x8001)
+    assert first.problems == ()
+    two = read_partitions(f"a=0x1 : {guid}=full ;\na=0x1 : {guid}=limited ;")
+    assert port_keys(two.partitions, guid, ()) == (0x0001, 0x7FFF)
+    assert [one.line for one in two.problems] == [2]
+
+
+def test_groups_and_the_first_index_are_kept() -> None:
+    one = Partition(
+        "a", 1, True, 4096, sl=1, members=("ALL_CAS=full",), groups=("ff12:401b::1", "ff15::7"), index0=True
+    )
+    wanted = replace(WANTED, partitions=Partitions((DEFAULT, one)))
+    text = render("opensm/partitions.conf.j2", PLATFORM.context(_state(wanted), HW))
+    assert read_partitions(text) == Read(Partitions((DEFAULT, one)))
+    assert (
+        "a=0x0001, indx0, ipoib, mtu=5, sl=1 :\n\tmgid=ff12:401b::1\n\tmgid=ff15::7\n\tALL_CAS=full ;\n"
+        in text
+    )
+
+
+def test_a_default_partition_of_nobody_has_a_member_word() -> None:
+    """A semicolon alone on its line makes OpenSM drop the file (run)."""
+    wanted = replace(WANTED, partitions=Partitions((replace(DEFAULT, members=()),)))
+    text = render("opensm/partitions.conf.j2", PLATFORM.context(_state(wanted), HW))
+    assert text.endswith(" :\n\tNONE ;\n")
+    assert read_partitions(text).problems == ()
 
 
 # -- changing

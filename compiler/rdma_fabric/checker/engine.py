@@ -283,8 +283,9 @@ class _Engine:
         if named:
             yield from named
         elif one.places:
+            # A rule that judges a network as a whole names no wishes: everything in that network is meant.
             networks = {place.network for place in one.places}
-            for name in self.reach.get((one.code, one.setting, one.position), ()):
+            for name in self.reach.get((one.code, one.setting, one.position), self.judged.views):
                 if not networks.isdisjoint(self.judged.views[name].networks.values()):
                     yield name
 

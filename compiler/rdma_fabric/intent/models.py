@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import datetime
+import ipaddress
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -491,11 +492,35 @@ MEMBER_WORDS: Final = ("ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF")
 DEFAULT_PKEY: Final = 0x7FFF
 
 
+def _pkey(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool) and not 1 <= value <= DEFAULT_PKEY:
+        written = f"0x{value:04x}" if value >= 0 else str(value)
+        if 0x8000 < value <= 0xFFFF:
+            raise BadValue(
+                f"P_Key {written} holds the membership bit",
+                f"write 0x{value & DEFAULT_PKEY:04x}; `members` says who is full and who is limited",
+            )
+        raise BadValue(f"{written} is not a P_Key", "write 0x0001 to 0x7ffe, or 0x7fff for Default")
+    return value
+
+
+def _mgid(value: Any) -> Any:
+    """A multicast GID as OpenSM prints it."""
+    try:
+        found = ipaddress.IPv6Address(value)
+    except ValueError:
+        found = ipaddress.IPv6Address(0)
+    if not isinstance(value, str) or not found.is_multicast:
+        raise BadValue(f"{shown(str(value))} is not a multicast GID", "write one such as ff12:401b::1")
+    return str(found)
+
+
 class Partition(Model):
     """One InfiniBand partition; `members` map full, limited, both to selectors, GUIDs and MEMBER_WORDS."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
-    pkey: Annotated[int, Field(ge=1, le=0x7FFF)]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")]
+    """OpenSM keeps 31 characters (osm_partition.h)."""
+    pkey: Annotated[int, BeforeValidator(_pkey), Field(ge=1, le=0x7FFF)]
     """15 bits; the subnet manager adds the membership bit."""
     mtu: Annotated[
         int, BeforeValidator(lambda value: _rdma_mtu(value)), WithJsonSchema({"enum": list(RDMA_MTUS)})
@@ -520,7 +545,12 @@ class Partition(Model):
     """Service level of everything in this partition."""
     scope: Annotated[int, Field(ge=1, le=15)] | None = None
     ipoib: bool = True
-    """False: no IPoIB broadcast group, so that mtu, rate and scope mean nothing."""
+    """False: no IPoIB broadcast group, so that mtu and rate count for `groups` only."""
+    groups: tuple[Annotated[str, BeforeValidator(_mgid)], ...] = ()
+    """Multicast GIDs besides the broadcast group that exist before anybody joins them."""
+    index0: Flag = False
+    """True: its P_Key is the first one in the table of every member port, which applications use that do
+    not choose."""
     members: dict[Literal["full", "limited", "both"], tuple[str, ...]] = Field(default_factory=dict)
 
 

@@ -6,10 +6,14 @@ here, so that everything below this (states, files, checks) sees ports and never
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import ipaddress
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
+from rdma_fabric.findings import did_you_mean
 from rdma_fabric.intent import models
 from rdma_fabric.intent.models import DEFAULT_PKEY, MEMBER_WORDS, SubnetManager, TrafficClass, Wishes
 from rdma_fabric.inventory.guids import normal
@@ -25,16 +29,19 @@ _LANES: Final = (1, 2, 4, 8, 15)
 """Numbers of data lanes that a port can operate (InfiniBand Architecture 14.2.5.6, OperationalVLs)."""
 
 
+GROUP_WORDS: Final = tuple(word for word in MEMBER_WORDS if word != "SELF")
 NO_PARTITIONS: Final = Partitions()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trouble:
-    """A member that names no port: `path` below the intent's subnet_manager."""
+    """Members that are not what they seem: `path` below the intent's subnet_manager."""
 
     path: tuple[str | int, ...]
     message: str
     help: str
+    certain: bool = True
+    """False: it may be meant so."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,11 +160,15 @@ class _Builder:
         if DEFAULT_PKEY not in said:
             # Without this rule OpenSM makes every port a limited member of the default partition.
             members: tuple[str, ...] = ("ALL=full", "ALL_SWITCHES=full", "SELF=full")
+            if self.given is not None:
+                help = "write Default=0x7fff, ipoib, mtu=5 : ALL=full, ALL_SWITCHES=full, SELF=full ;"
+                message = f"{manager.partitions_file} has no rule for the partition Default"
+                self.troubles.append(Trouble(("partitions_file",), message, help))
             yield Partition(
                 "Default", DEFAULT_PKEY, True, self.wishes.rdma.mtu, UNMANAGED, default_sl, UNMANAGED, members
             )
         for index, one in enumerate(manager.partitions):
-            members = tuple(sorted(self._members(one, index, ends), key=member_order))
+            members = self._said(one, index, ends)
             yield Partition(
                 one.name,
                 one.pkey,
@@ -167,6 +178,8 @@ class _Builder:
                 default_sl if one.sl is None else one.sl,
                 UNMANAGED if one.scope is None else one.scope,
                 members,
+                tuple(sorted(group for group in one.groups if not (one.ipoib and is_broadcast(group)))),
+                one.index0,
             )
 
     def _default_sl(self) -> int:
@@ -175,23 +188,60 @@ class _Builder:
         rest = (one.sl for one in levels.values() if models.REST in one.dscp)
         return next(rest, 0) or 0
 
-    def _members(self, one: models.Partition, index: int, ends: tuple[End, ...]) -> Iterable[str]:
+    def _said(self, one: models.Partition, index: int, ends: tuple[End, ...]) -> tuple[str, ...]:
+        """Every member once, in the order in which OpenSM shall read them."""
+        said: dict[str, tuple[str, str]] = {}
+        found = False
         for kind, texts in one.members.items():
             for position, text in enumerate(texts):
-                path = ("partitions", index, "members", kind, position)
+                found = True
+                path: tuple[str | int, ...] = ("partitions", index, "members", kind, position)
                 for who in self._who(text, path, ends):
-                    yield f"{who}={kind}"
+                    before, by = said.setdefault(who, (kind, text))
+                    if before != kind:
+                        name = self.known.get(who, who)
+                        message = f"{name} is {before} member by {by!r} and {kind} member by {text!r}"
+                        self._complain(path, message, "name every port in one kind (OpenSM takes the last)")
+        if not found and one.pkey != DEFAULT_PKEY:
+            self._complain(("partitions", index, "members"), "it has no members", "add members, or remove it")
+        for position, group in enumerate(one.groups):
+            if not belongs(group, one.pkey):
+                path = ("partitions", index, "groups", position)
+                self._complain(
+                    path, f"group {group} belongs to another P_Key", "write it with 0 in place of the P_Key"
+                )
+        return tuple(sorted((f"{who}={kind}" for who, (kind, _) in said.items()), key=member_order))
+
+    def _complain(
+        self, path: tuple[str | int, ...], message: str, help: str, *, certain: bool = True
+    ) -> None:
+        """Once for each place: a selector may fit thousands of ports."""
+        if all(one.path != path for one in self.troubles):
+            self.troubles.append(Trouble(path, message, help, certain))
+
+    @cached_property
+    def known(self) -> Mapping[str, End]:
+        """GUID -> its port, of the whole inventory."""
+        return {guid: end for end, guid in self.inventory.guids.items()}
 
     def _who(self, text: str, path: tuple[str | int, ...], ends: tuple[End, ...]) -> Iterable[str]:
         if text in MEMBER_WORDS:
             return (text,)
         if guid := normal(text):
+            if guid not in self.known:
+                near = did_you_mean(guid, self.known)
+                help = f"did you mean {near} of {self.known[near]}?" if near else "add it to guids.csv"
+                self._complain(path, f"no port of the inventory has GUID {guid}", help, certain=False)
             return (guid,)
+        if re.match(r"0[xX]|([0-9a-fA-F]{2}:)", text):
+            message = f"{text} is not a GUID"
+            self._complain(path, message, "write 16 hexadecimal digits, such as 0x0002c90300a1b2c3")
+            return ()
         try:
             selector = parse(text)
         except ValueError as error:
             help = "write a selector (role=host), a port GUID, or " + ", ".join(MEMBER_WORDS)
-            self.troubles.append(Trouble(path, str(error), getattr(error, "help", "") or help))
+            self._complain(path, str(error), getattr(error, "help", "") or help)
             return ()
         found = []
         for end in ends:
@@ -199,17 +249,13 @@ class _Builder:
             if node.is_host and selector.node(node) and selector.port(node.spec.ports[end.port]):
                 found.append(end)
         if not found:
-            self.troubles.append(
-                Trouble(path, f"{text} selects no host port of this network", "correct the selector")
-            )
+            self._complain(path, f"{text} selects no host port of this network", "correct the selector")
         without = [end for end in found if end not in self.inventory.guids]
         if without:
             names = ", ".join(map(str, without[:4])) + (
                 f" and {len(without) - 4} more" if without[4:] else ""
             )
-            self.troubles.append(
-                Trouble(path, f"no GUID is known of {names}", "add it to guids.csv (node,port,guid)")
-            )
+            self._complain(path, f"no GUID is known of {names}", "add it to guids.csv (node,port,guid)")
         return tuple(self.inventory.guids[end] for end in found if end in self.inventory.guids)
 
     # -- managers
@@ -218,8 +264,7 @@ class _Builder:
         self, manager: SubnetManager, partitions: Partitions, ends: tuple[End, ...], guids: Mapping[End, str]
     ) -> dict[str, SmState]:
         where = {end.node: end for end in self._sm_ends(manager, ends)}
-        best = max((one.priority for one in manager.nodes), default=0)
-        sole = sum(one.priority == best for one in manager.nodes) == 1
+        master = self._master(manager, where, guids)
         lanes = self._lanes(manager)
         high, low = arbitration(self.wishes)
         found = {}
@@ -227,7 +272,9 @@ class _Builder:
             end = where.get(one.node)
             if end is None:
                 continue  # a rule tells that this node has no port in the network
-            role = UNMANAGED if not sole else "master" if one.priority == best else "standby"
+            role: Maybe[str] = UNMANAGED
+            if master and self.inventory.nodes[one.node].spec.state != "retired":
+                role = "master" if one.node == master else "standby"
             found[one.node] = SmState(
                 running=True,
                 role=role,
@@ -246,6 +293,24 @@ class _Builder:
                 partitions=partitions,
             )
         return found
+
+    def _master(self, manager: SubnetManager, where: Mapping[str, End], guids: Mapping[End, str]) -> str:
+        """The node whose manager all others leave the subnet to; "" where that cannot be told.
+
+        Priority decides, then the lower GUID (osm_helper.h, osm_sm_is_greater_than).
+        """
+        here = [
+            one
+            for one in manager.nodes
+            if one.node in where and self.inventory.nodes[one.node].spec.state != "retired"
+        ]
+        best = max((one.priority for one in here), default=0)
+        tied = [one.node for one in here if one.priority == best]
+        if not tied or (len(tied) > 1 and any(where[name] not in guids for name in tied)):
+            return ""
+        first = min(tied, key=lambda name: guids.get(where[name], ""))
+        # One that is being worked on may run or not.
+        return "" if self.inventory.nodes[first].spec.state == "maintenance" else first
 
     def _lanes(self, manager: SubnetManager) -> Maybe[int]:
         used = [vl for _, vl in lanes_of(self.wishes)]
@@ -272,20 +337,51 @@ def member_order(member: str) -> tuple[int, str]:
     return (2 if who == "SELF" else 0 if who in MEMBER_WORDS else 1), member
 
 
-def port_keys(partitions: Partitions, guid: str, own: Iterable[str]) -> tuple[int, ...]:
-    """The P_Key table of a host port: every partition that has it as a member, in the kind said last."""
-    words = {"ALL", "ALL_CAS", guid, *(("SELF",) if guid in own else ())}
+def kind_in(one: Partition, guid: str, own: Collection[str]) -> str:
+    """full, limited, both, or "" for a port that is no member; what was said last counts.
+
+    Whatever the rules say, OpenSM first makes every port a limited member of the default partition and its
+    own port a full one (osm_prtn.c, prtn_make_default).
+    """
+    mine = guid in own
+    words = {"ALL", "ALL_CAS", guid, *(("SELF",) if mine else ())}
+    kind = "" if one.pkey != DEFAULT_PKEY else "full" if mine else "limited"
+    for member in one.members:
+        who, _, said = member.partition("=")
+        kind = said if who in words else kind
+    return kind
+
+
+_NO_RULE: Final = Partition("Default", DEFAULT_PKEY)
+_NO_FILE: Final = Partition("Default", DEFAULT_PKEY, members=("ALL=full",))
+
+
+def port_keys(partitions: Partitions, guid: str, own: Collection[str]) -> tuple[int, ...]:
+    """The P_Key table of a host port, sorted."""
+    rows = partitions.rows or (_NO_FILE,)
+    if all(one.pkey != DEFAULT_PKEY for one in rows):
+        rows = (_NO_RULE, *rows)
     keys: list[int] = []
-    for one in partitions.rows:
-        kind = ""
-        for member in one.members:
-            who, _, said = member.partition("=")
-            kind = said if who in words else kind
+    for one in rows:
+        kind = kind_in(one, guid, own)
         if kind in ("full", "both"):
             keys.append(one.pkey | FULL)
         if kind in ("limited", "both"):
             keys.append(one.pkey)
     return tuple(sorted(keys))
+
+
+def is_broadcast(mgid: str) -> bool:
+    """True for the IPv4 broadcast group of IPoIB, of any partition and scope (RFC 4391, section 4)."""
+    words = ipaddress.IPv6Address(mgid).exploded.split(":")
+    return words[0].startswith("ff1") and words[1] == "401b" and words[3:] == ["0000"] * 3 + ["ffff"] * 2
+
+
+def belongs(mgid: str, pkey: int) -> bool:
+    """True when OpenSM makes this group in that partition: IP groups hold 0 or the full P_Key of it
+    (osm_prtn_config.c, ip_mgroup_pkey_ok)."""
+    words = ipaddress.IPv6Address(mgid).exploded.split(":")
+    return words[1] not in ("401b", "601b") or int(words[2], 16) in (0, pkey | FULL) or is_broadcast(mgid)
 
 
 # -- service levels and lanes

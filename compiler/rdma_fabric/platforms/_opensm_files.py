@@ -36,19 +36,23 @@ class Statement:
 
     head: str
     members: tuple[str, ...]
+    groups: tuple[str, ...] = ()
 
 
 def statement(one: Partition) -> Statement:
     """The partition with the codes that OpenSM wants instead of MTU and rate."""
     words = [f"{one.name}=0x{one.pkey:04x}"]
-    if one.ipoib:
-        words += ["ipoib", f"mtu={code_of_mtu(one.mtu)}"]
+    words += ["indx0"] if one.index0 else []
+    words += ["ipoib"] if one.ipoib else []
+    grouped = one.ipoib or one.groups
+    if grouped:
+        words.append(f"mtu={code_of_mtu(one.mtu)}")
         if rate := code_of_rate(one.rate):
             words.append(f"rate={rate}")
     words.append(f"sl={one.sl}")
-    if one.ipoib and isinstance(one.scope, int):
+    if grouped and isinstance(one.scope, int):
         words.append(f"scope={one.scope}")
-    return Statement(", ".join(words), one.members)
+    return Statement(", ".join(words), one.members, one.groups)
 
 
 # ---------------------------------------------------------------- options

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import Hardware
-from rdma_fabric.inventory.partitions import MTU_CODES, RATE_CODES, Problem, code_of_rate, read_partitions
+from rdma_fabric.inventory.partitions import MTU_CODES, RATE_CODES, code_of_rate, read_partitions
 from rdma_fabric.platforms import _host_files as host
 from rdma_fabric.platforms import _opensm_files as texts
 from rdma_fabric.platforms._contract import (
@@ -173,7 +173,7 @@ def _unit(hw: Hardware, guid: str) -> str:
 
 def _realize(one: Partition, sm: SmState) -> Partition:
     """Without a group its values are nowhere; without QoS OpenSM uses service level 0."""
-    if not one.ipoib:
+    if not one.ipoib and not one.groups:
         one = replace(one, mtu=_DEFAULT_MTU, rate=UNMANAGED, scope=UNMANAGED)
     return replace(one, sl=0) if sm.vls is UNMANAGED or sm.vls == 0 else one
 
@@ -257,8 +257,8 @@ class _Reader:
         found = read_partitions(file.text or "")
         for one in found.problems:
             self.notes.append(f"{texts.PARTITIONS}:{one.line}: {one.message}")
-        if any(_fatal(one) for one in found.problems):
-            return _NO_FILE  # OpenSM drops the whole file
+        if found.dropped:
+            return _NO_FILE
         return found.partitions
 
     # -- the subnet
@@ -323,11 +323,6 @@ class _Reader:
 
 _NO_FILE: Final = Partitions()
 """No usable file: every port is a full member of the default partition."""
-
-
-def _fatal(one: Problem) -> bool:
-    """Problems at which OpenSM itself drops the file (osm_prtn_config.c: PARSE ERROR)."""
-    return any(word in one.message for word in ("no partition definition", "bad PortGUID", "P_Key"))
 
 
 def _sminfo(text: str) -> tuple[int, str] | None:

@@ -2,8 +2,7 @@
 
 What it checks
     Every network with transport infiniband has at least one node in `subnet_manager.nodes`, and each of
-    these nodes exists and has a port in that network. Where the network was read, a port that waits for a
-    manager (state INIT) counts as well.
+    these nodes exists, is not retired, has a port in that network, and manages no other network.
 
 Why it breaks RDMA
     Without a subnet manager no port gets a LID or a route and none becomes active: nothing works at all.
@@ -33,18 +32,20 @@ def _check(judged: Judged) -> Iterator[Hit]:
     for network, subnet in judged.resolved.subnets.items():
         merged = judged.resolved.managed[network]
         nodes = subnet.manager.nodes
-        if not nodes:
+        if all(_retired(judged, one.node) for one in nodes):
             yield Hit(
                 setting="subnet manager",
                 found="0",
                 wanted="one master (standby allowed)",
                 message=f"network {network} has no subnet manager: no LIDs, ports never become active",
-                help="name its nodes in subnet_manager.nodes",
+                help="name its nodes in subnet_manager.nodes"
+                + (" (those named are in state retired)" if nodes else ""),
                 position=merged.position(("rdma", "transport")),
                 places=(Place(network=network),),
             )
         for index, one in enumerate(nodes):
             if one.node in subnet.managers:
+                yield from _taken(judged, network, one.node, index)
                 continue
             known = one.node in judged.inventory.nodes
             near = "" if known else did_you_mean(one.node, judged.inventory.nodes)
@@ -58,6 +59,33 @@ def _check(judged: Judged) -> Iterator[Hit]:
                 position=merged.position(("subnet_manager", "nodes", index, "node")),
                 places=(Place(one.node) if known else Place(network=network),),
             )
+
+
+def _taken(judged: Judged, network: str, name: str, index: int) -> Iterator[Hit]:
+    """A manager that does not serve, or that another network has already."""
+    first = next(one.network for one in judged.resolved.subnets.values() if name in one.managers)
+    found, message = "", ""
+    if _retired(judged, name):
+        found, message = "retired", f"subnet manager {name} of network {network} is in state retired"
+    elif first != network:
+        found = f"manages {first}"
+        message = f"subnet manager {name} of network {network} manages network {first} already"
+    if message:
+        yield Hit(
+            setting="subnet manager",
+            found=found,
+            wanted="a node in service with this subnet alone",
+            message=message,
+            help="name another node in subnet_manager.nodes",
+            severity=Severity.WARNING if found == "retired" else None,
+            position=judged.resolved.managed[network].position(("subnet_manager", "nodes", index, "node")),
+            places=(Place(name), Place(network=network)),
+        )
+
+
+def _retired(judged: Judged, name: str) -> bool:
+    node = judged.inventory.nodes.get(name)
+    return node is not None and node.spec.state == "retired"
 
 
 RULE = FabricRule("FAB070", "no-subnet-manager", Severity.ERROR, "0.1", "infiniband", _check, plan=True)

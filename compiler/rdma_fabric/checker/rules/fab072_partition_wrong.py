@@ -2,12 +2,15 @@
 
 What it checks
     P_Keys that two partitions share (the membership bit does not count, so 15 bits decide), the reserved
-    0x7fff under another name than Default, names that are used twice, and members that name no port: a
-    selector that fits none, a host port without a GUID.
+    0x7fff under another name than Default, names that are used twice, and members that are not what they
+    seem: a selector that fits none, a host port without a GUID, a port that is named as full and as limited
+    member, a partition without members; as a note a GUID that no port of the inventory has. A warning says
+    that a partition is open for every port although another one is not, and a note that every port is a
+    full member of the default partition although two others keep hosts apart.
 
 Why it breaks RDMA
     OpenSM merges rules with the same P_Key: two tenants then share one partition. A member that no rule
-    names has no path to the others.
+    names has no path to the others. Partitions separate nothing as long as all ports share another one.
     Source: OpenSM, osm_prtn.c (osm_prtn_make_new) and doc/partition-config.txt.
 
 Wrong
@@ -17,6 +20,7 @@ Wrong
 
 Right
     partitions:
+      - {name: Default, pkey: 0x7fff, members: {limited: [ALL], full: [ALL_SWITCHES, SELF]}}
       - {name: tenantA, pkey: 0x0010, members: {full: ["gpu[01-08]"]}}
       - {name: tenantB, pkey: 0x0020, members: {full: ["gpu[09-16]"]}}
 
@@ -27,26 +31,83 @@ When to waive it
 from collections.abc import Iterator
 
 from rdma_fabric.checker.fabric import Judged
-from rdma_fabric.checker.rules._infiniband import network, subnets, where
+from rdma_fabric.checker.rules._infiniband import index_of, network, subnets, where
 from rdma_fabric.checker.scopes import FabricRule, Hit
 from rdma_fabric.findings import Severity
 from rdma_fabric.intent.models import DEFAULT_PKEY
-from rdma_fabric.inventory.subnets import Subnet
+from rdma_fabric.inventory.subnets import FULL, Subnet, Trouble, kind_in
+from rdma_fabric.inventory.types import End
+from rdma_fabric.state import Partition
+
+_EVERYBODY = {f"{word}={kind}" for word in ("ALL", "ALL_CAS") for kind in ("full", "both")}
 
 
 def _check(judged: Judged) -> Iterator[Hit]:
     for subnet in subnets(judged):
         yield from _keys(judged, subnet)
-        for one in subnet.troubles:
-            yield Hit(
-                setting=f"partition {subnet.manager.partitions[int(one.path[1])].name} members",
-                found=str(subnet.manager.partitions[int(one.path[1])].members[one.path[3]][int(one.path[4])]),  # type: ignore[index]
-                wanted="ports of this network with a GUID",
-                message=f"partition {subnet.manager.partitions[int(one.path[1])].name}: {one.message}",
-                help=one.help,
-                position=where(judged, subnet, *one.path),
-                places=network(subnet),
-            )
+        yield from (_trouble(judged, subnet, one) for one in subnet.troubles)
+        yield from _open(judged, subnet)
+
+
+def _trouble(judged: Judged, subnet: Subnet, one: Trouble) -> Hit:
+    name, found = "Default", "no rule"
+    if one.path[0] == "partitions":
+        partition = subnet.manager.partitions[int(one.path[1])]
+        name, found = partition.name, "none"
+        if one.path[2] == "groups":
+            found = partition.groups[int(one.path[3])]
+        elif len(one.path) > 3:
+            found = dict(partition.members)[one.path[3]][int(one.path[4])]  # type: ignore[index]
+    return Hit(
+        setting=f"partition {name} members",
+        found=found,
+        wanted="ports of this network with a GUID",
+        message=f"partition {name}: {one.message}",
+        help=one.help,
+        severity=None if one.certain else Severity.NOTE,
+        position=where(judged, subnet, *one.path),
+        places=network(subnet),
+    )
+
+
+def _open(judged: Judged, subnet: Subnet) -> Iterator[Hit]:
+    """Partitions that every port is in, beside others that keep ports apart."""
+    hosts = [end for end in subnet.ports if end in subnet.guids and end.node not in subnet.managers]
+    members = {
+        one.name: frozenset(end for end in hosts if kind_in(one, subnet.guids[end], ()))
+        for one in subnet.partitions.rows
+        if one.pkey != DEFAULT_PKEY
+    }
+    apart = {name: ends for name, ends in members.items() if ends and len(ends) < len(hosts)}
+    for one in subnet.partitions.rows:
+        if not _EVERYBODY & set(one.members):
+            continue
+        others = [name for name in apart if name != one.name]
+        if one.pkey != DEFAULT_PKEY and others:
+            yield _hit(judged, subnet, one, f"and {others[0]} is not", Severity.WARNING)
+        elif one.pkey == DEFAULT_PKEY and (pair := _separate(apart)):
+            yield _hit(judged, subnet, one, f"so {pair[0]} and {pair[1]} reach each other", Severity.NOTE)
+
+
+def _separate(apart: dict[str, frozenset[End]]) -> tuple[str, str] | None:
+    """Two partitions that each have a host which the other has not."""
+    names = list(apart)
+    pairs = ((a, b) for index, a in enumerate(names) for b in names[index + 1 :])
+    return next(((a, b) for a, b in pairs if apart[a] - apart[b] and apart[b] - apart[a]), None)
+
+
+def _hit(judged: Judged, subnet: Subnet, one: Partition, why: str, severity: Severity) -> Hit:
+    key = f"0x{one.pkey | FULL:04x}"
+    return Hit(
+        setting=f"partition {one.name} members",
+        found=next(member for member in one.members if member in _EVERYBODY),
+        wanted="the ports that are meant",
+        message=f"every port is a full member of partition {one.name} ({key}), {why}",
+        help="name its full members, with ALL as limited; or leave it so where nothing is to be kept apart",
+        severity=severity,
+        position=where(judged, subnet, "partitions", index_of(subnet, one.name), "members"),
+        places=network(subnet),
+    )
 
 
 def _keys(judged: Judged, subnet: Subnet) -> Iterator[Hit]:

@@ -26,8 +26,8 @@ from rdma_fabric.checker.fabric import Judged
 from rdma_fabric.checker.rules._infiniband import index_of, subnets, where
 from rdma_fabric.checker.scopes import FabricRule, Hit
 from rdma_fabric.findings import Place, Severity
-from rdma_fabric.inventory.subnets import Subnet, port_keys
-from rdma_fabric.state import Partition, Partitions
+from rdma_fabric.inventory.subnets import Subnet, kind_in
+from rdma_fabric.state import Partition
 
 
 def _check(judged: Judged) -> Iterator[Hit]:
@@ -38,10 +38,9 @@ def _check(judged: Judged) -> Iterator[Hit]:
 
 
 def _members(judged: Judged, subnet: Subnet, one: Partition, rate: float) -> Iterator[Hit]:
-    alone = Partitions((one,))
     for end in subnet.ports:
         view = judged.ports.get(end.node, {}).get(end.port)
-        if view is None or not port_keys(alone, subnet.guids.get(end, ""), ()):
+        if view is None or not kind_in(one, subnet.guids.get(end, ""), ()):
             continue
         speed = view.speed_gbps
         if isinstance(speed, int) and 0 < speed < rate:
