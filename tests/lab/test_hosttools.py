@@ -372,22 +372,6 @@ def test_ethtool(host: Host) -> None:
     assert run(host, "ethtool --set-tunable ens1f0np0 pfc-prevention-tout 79")[0] == 1
 
 
-def test_mlxconfig_waits_for_a_reset(host: Host) -> None:
-    said(host, "mlxconfig -d 0000:1b:00.0 --yes set ROCE_CC_PRIO_MASK_P1=8 CNP_DSCP_P1=40")
-    shown = said(host, "mlxconfig -d 0000:1b:00.0 -e query")
-    assert re.search(r"^\*\s+ROCE_CC_PRIO_MASK_P1\s+255\s+255\s+8$", shown, re.MULTILINE)
-    assert re.search(r"^ \s+LLDP_NB_DCBX_P1(\s+False\(0\)){3}$", shown, re.MULTILINE)
-    said(host, "mlxfwreset --device 0000:1b:00.0 reset --yes")
-    shown = said(host, "mlxconfig -d 0000:1b:00.0 -e query CNP_DSCP_P1 ROCE_CC_PRIO_MASK_P1")
-    assert re.search(r"^ \s+CNP_DSCP_P1\s+48\s+40\s+40$", shown, re.MULTILINE)
-    assert host.nic("ens1f0np0")["np"] == [False, False, False, True, False, False, False, False]
-    assert run(host, "mlxconfig -d 0000:1b:00.0 -y set NO_SUCH=1")[0] == 3
-    assert run(host, "mlxconfig -d 0000:1b:00.0 -y set CNP_DSCP_P1=64")[0] == 3
-    assert run(host, "mlxconfig -d 0000:1b:00.0 -y set MAX_ACC_OUT_READ=44")[0] == 3  # hidden
-    said(host, "mlxconfig -d 0000:1b:00.0 -y set ADVANCED_PCI_SETTINGS=1")
-    said(host, "mlxconfig -d 0000:1b:00.0 -y set MAX_ACC_OUT_READ=44")
-
-
 def test_a_driver_reload_forgets_ets_and_keeps_pfc(host: Host) -> None:
     said(host, "dcb pfc set dev ens1f0np0 prio-pfc 3:on delay 20; dcb app add dev ens1f0np0 dscp-prio 26:4")
     said(host, "mlnx_qos -i ens1f0np0 --tsa ets,ets,ets,ets,ets,ets,strict,ets --tcbw 50,0,0,50,0,0,0,0")

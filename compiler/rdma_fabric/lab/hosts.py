@@ -51,6 +51,7 @@ _FOLDERS = (
     *("var/lib/fabric-lab/sbin", "var/tmp", "var/log", "var/cache/opensm"),
     *("etc/sysctl.d", "etc/modprobe.d", "etc/modules-load.d", "etc/security/limits.d", "etc/alternatives"),
     *("etc/systemd/system/multi-user.target.wants", "etc/systemd/network", "etc/netplan"),
+    *("etc/udev/rules.d", "etc/udev/hwdb.d"),
     *("etc/network/interfaces.d", "etc/NetworkManager/system-connections"),
 )
 
@@ -91,6 +92,11 @@ class HostPort:
 
 
 TRAITS = {
+    "firmware": "running and stored firmware version",
+    "driver": "version of the netdev's driver",
+    "bluefield": "mlx5: a BlueField, which its own processor owns until told otherwise (NV)",
+    "restricted": "mlx5: a BlueField whose owner took rights from this host",
+    "fixed-link-type": "mlx5: no LINK_TYPE parameter",
     "mp17": "bnxt: eight traffic classes in firmware, not three",
     "no-service-profile": "bnxt: firmware without service profile types; the driver owns the CNP class",
     "fw-lldp": "bnxt: the firmware runs LLDP and DCBX (NVM)",
@@ -113,6 +119,7 @@ class HostFacts:
     management_address: str = "198.51.100.10/24"
     iproute: str = "6.1.0"
     niccli: str = "233.2.77.9"
+    mft: str = "4.17.0-106"
     seed: tuple[tuple[str, str], ...] = ()
     services: tuple[str, ...] = ()
     management_neighbor: Neighbor | None = None
@@ -370,6 +377,7 @@ class Host:
             "kernel": platform.release(),
             "iproute": self.facts.iproute,
             "niccli": self.facts.niccli,
+            "mft": self.facts.mft,
             "manager": self.facts.manager,
             "management": self.facts.management,
             "management_address": self.facts.management_address,

@@ -93,7 +93,7 @@ def _host(node: Node, ib: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "ports": {name: {key: value for key, value in one.items() if value} for name, one in ports.items()}
     }
-    found |= {key: options[f"lab_{key}"] for key in ("iproute", "niccli") if f"lab_{key}" in options}
+    found |= {key: options[f"lab_{key}"] for key in ("iproute", "niccli", "mft") if f"lab_{key}" in options}
     seed = []
     if ib:
         found["ib"] = ib

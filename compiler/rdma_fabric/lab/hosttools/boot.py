@@ -8,26 +8,38 @@ from __future__ import annotations
 import os
 import subprocess
 
-from . import mlxconfig, network, services, store, units
+from . import devices, network, nvparams, rdma, services, store, sysfs, udev, units, versions
 from . import modules as kmod
-from .driver import DRIVERS, HOST, IEEE, RDMA_DRIVERS, defaults
+from .driver import DRIVERS, RDMA_DRIVERS, in_force
 
 
 def main(name: str, arguments: list[str]) -> int:
     """NIC settings as after power-on, modules, sysctl, network, then the enabled units."""
     configfs()
-    modules()  # before the ports have a state: a driver that comes later starts them anew
     nics()
+    modules()
+    wants = coldplug()
     sysctls()
-    manager = {"netplan": "systemd-networkd", "networkd": "systemd-networkd", "ifupdown": "networking"}
-    running = manager.get(store.facts()["manager"], "NetworkManager")
     with store.opened(store.UNITS) as state:
-        for unit in [f"{running}.service", *(units.full(name) for name in store.facts()["services"])]:
-            state[unit] = {"active": "active"}
+        state[units.network_manager()] = {"active": "active"}
     network.boot()
-    for unit in units.wanted():
+    services.at_boot()
+    for unit in units.wanted(wants):
         services.start(unit)
     return 0
+
+
+def coldplug() -> list[str]:
+    """Devices that are there, through udev's rules; returns the units that those want."""
+    wants: list[str] = []
+    for port in store.facts()["ports"]:
+        if devices.here(port["netdev"]):
+            wants += udev.apply(udev.Device("add", "net", port["netdev"])).wants()
+        if rdma.loaded(port):
+            sysfs.add_rdma(port)
+            wants += udev.apply(udev.Device("add", "infiniband", port["ibdev"])).wants()
+            devices.vendor(port["ibdev"])
+    return wants
 
 
 def configfs() -> None:
@@ -40,19 +52,14 @@ def configfs() -> None:
 
 def nics() -> None:
     """Power-on state of each port: factory values and what the flash holds."""
-    with store.opened(store.NIC) as states:
-        states.clear()
-        for port in store.facts()["ports"]:
-            if port["nic"] == "mlx5":
-                mlxconfig.take_over(port["bdf"])
-                states[port["netdev"]] = mlxconfig.in_force(port)
-            else:
-                states[port["netdev"]] = defaults(port)
-            kept = store.read(store.FLASH).get(port["netdev"])
-            if kept:
-                states[port["netdev"]]["priv_flags"] = kept
-                if not kept.get("fw-lldp-agent", False):
-                    states[port["netdev"]]["dcbx"] = HOST | IEEE
+    for port in store.facts()["ports"]:
+        versions.after_reset(port["bdf"])
+        if port["nic"] == "mlx5":
+            nvparams.take_over(port["bdf"])
+    states = {port["netdev"]: in_force(port) for port in store.facts()["ports"]}
+    with store.opened(store.NIC) as kept:
+        kept.clear()
+        kept.update(states)
 
 
 def modules() -> None:
@@ -72,6 +79,7 @@ def modules() -> None:
             if problem := kmod.load(module, {}, loaded):
                 store.log(f"systemd-modules-load: {problem}")
         kmod.publish(loaded)
+    kmod.forget_events()
 
 
 def sysctls() -> None:

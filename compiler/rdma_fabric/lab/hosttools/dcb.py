@@ -101,8 +101,8 @@ def _on(netdev: str, reads: bool, action: Callable[[Nic], None]) -> None:
     """Do it with the port; netdevs without DCB answer as a driver without operations does."""
     what = "read" if reads else "write"
     facts = store.port_facts(netdev)
-    if facts is None:
-        present = os.path.exists(f"/sys/class/net/{netdev}")
+    present = os.path.exists(f"/sys/class/net/{netdev}")
+    if facts is None or not present:
         raise Failed(f"Attribute {what}: " + ("Operation not supported" if present else "No such device"))
     with store.port_state(netdev) as state:
         port = nic(facts, state)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 
-from . import store
+from . import nvparams, store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def defaults(port: PortFacts) -> Port:
         "pfc_timeout_ms": 0,
         "priv_flags": {"fw-lldp-agent": True} if irdma else {},
         "devlink": {"enable_roce": True} if mlx5 else dict(_PROTOCOLS) if irdma else {},
+        "rdma": True,
         "tos": 0,
         "mode": "RoCE v2",
         "tclass": -1,
@@ -73,20 +74,38 @@ def defaults(port: PortFacts) -> Port:
     }
 
 
+def in_force(port: PortFacts) -> Port:
+    """A port after a cold start with what its flash holds."""
+    state = defaults(port)
+    if port["nic"] == "mlx5":
+        values = nvparams.of_port(port)
+        state["np"] = [bool(values["ROCE_CC_PRIO_MASK"] >> priority & 1) for priority in range(8)]
+        state["rp"] = list(state["np"])
+        state["cc"] = {"cnp_dscp": values["CNP_DSCP"], "cnp_802p_prio": values["CNP_802P_PRIO"]}
+        if values["LLDP_NB_DCBX"]:
+            state["dcbx"] &= ~HOST
+    if port["nic"] == "bnxt":
+        state["rdma"] = store.read(store.FLASH).get(f"nvm {port['bdf']}", {}).get("support_rdma", "1") == "1"
+    if port["nic"] == "irdma" and (flags := store.read(store.FLASH).get(port["netdev"])):
+        state["priv_flags"] = flags
+        if not flags.get("fw-lldp-agent", False):
+            state["dcbx"] = HOST | IEEE
+    return state
+
+
 def reload(facts: PortFacts, port: Port) -> None:
     """The driver is loaded anew: what lives in it is lost, what lives in firmware registers stays.
 
     mlx5 keeps trust, the DSCP map and PFC (the driver reads them back and lists 64 APP entries when
-    trust is DSCP); ETS, cable length, manual buffers, ToS and rings start over.
+    trust is DSCP); ETS, cable length, manual buffers, ECN, ToS and rings start over.
     """
-    fresh = defaults(facts)
+    fresh = in_force(facts)
     if facts["nic"] == "mlx5":
         for key in ("trust", "dscp", "pfc", "pause", "pfc_timeout_ms"):
             fresh[key] = port[key]
         if fresh["trust"] == "dscp" and facts["stack"] == "inbox":
             fresh["apps"] = [[DSCP, priority, point] for point, priority in enumerate(fresh["dscp"])]
-    if facts["nic"] == "irdma":
-        fresh["priv_flags"], fresh["dcbx"] = port["priv_flags"], port["dcbx"]
+    fresh["rdma"] = port["rdma"]  # as read from flash when the machine started
     fresh["bounces"], fresh["counters"] = port["bounces"] + 1, port["counters"]
     port.update(fresh)
 
@@ -399,5 +418,7 @@ RDMA_DRIVERS = {"mlx5": "mlx5_ib", "bnxt": "bnxt_re", "irdma": "irdma"}
 
 
 def nic(facts: PortFacts, port: Port) -> Nic:
-    """The driver of a port."""
+    """The driver of a port; that of a port which a BlueField's own processor has is without DCB."""
+    if nvparams.embedded(facts):
+        return Nic(facts, port)
     return KINDS.get(facts["nic"], Nic)(facts, port)

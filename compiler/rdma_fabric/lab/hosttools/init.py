@@ -19,8 +19,7 @@ import socket
 import subprocess
 import sys
 
-from . import attributes, dispatch, fuse, rdma, store, units, versions
-from .driver import DRIVERS
+from . import attributes, dispatch, fuse, store, sysfs, units
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -226,62 +225,14 @@ def _sys(facts: store.Facts) -> None:
     ports = {port["netdev"]: port for port in facts["ports"]}
     for netdev in os.listdir("/sys/devices/virtual/net"):
         if netdev in ports:
-            _port(ports[netdev])
+            sysfs.add_net(ports[netdev])
         else:
-            os.symlink(f"../../devices/virtual/net/{netdev}", f"/sys/class/net/{netdev}")
+            sysfs.plain(netdev)
     os.symlink("/sys", f"{store.RUN}/sys")
     os.makedirs("/run/systemd/system", exist_ok=True)
     if facts["ib"]:
         os.makedirs("/sys/class/infiniband_mad")
-        _texts("/sys/class/infiniband_mad", {"abi_version": "5"})
-
-
-def _port(port: store.PortFacts) -> None:
-    """One port: its netdev's real attributes, its PCI function and its RDMA device."""
-    netdev, bdf = port["netdev"], port["bdf"]
-    root = f"/sys/class/net/{netdev}"
-    os.mkdir(root)
-    real = f"/sys/devices/virtual/net/{netdev}"
-    _texts(root, {"speed": str(port["gbps"] * 1000), "duplex": "full"})
-    for name in set(os.listdir(real)) - {"speed", "duplex"}:
-        os.symlink(f"../../../devices/virtual/net/{netdev}/{name}", f"{root}/{name}")
-    if port["nic"] == "ib":
-        _texts(root, {"mode": "datagram"})
-    if port["nic"] not in DRIVERS:
-        return
-    for name in ("qos", "ecn"):
-        if port["nic"] == "mlx5" and port["stack"] != "inbox":
-            os.symlink(f"{store.ATTRIBUTES}/net/{netdev}/{name}", f"{root}/{name}")
-    pci = f"/sys/bus/pci/devices/{bdf}"
-    driver = f"/sys/bus/pci/drivers/{DRIVERS[port['nic']]}"
-    os.makedirs(driver, exist_ok=True)
-    os.makedirs(f"{pci}/net/{netdev}", exist_ok=True)
-    if not os.path.lexists(f"{pci}/driver"):
-        os.symlink(driver, f"{pci}/driver")
-    os.symlink(pci, f"{root}/device")
-    vendor = {"mlx5": "0x15b3", "bnxt": "0x14e4", "irdma": "0x8086"}[port["nic"]]
-    speed = "32.0 GT/s PCIe" if port["gbps"] >= 400 else "16.0 GT/s PCIe"
-    width = {"current_link_width": "16", "max_link_width": "16", "vendor": vendor, "numa_node": "0"}
-    _texts(pci, {**width, "current_link_speed": speed, "max_link_speed": speed})
-    if not port["ibdev"]:
-        return
-    ib = f"/sys/class/infiniband/{port['ibdev']}"
-    os.makedirs(f"{ib}/ports/1/gid_attrs/ndevs")
-    os.makedirs(f"{pci}/infiniband/{port['ibdev']}", exist_ok=True)
-    os.symlink(pci, f"{ib}/device")
-    digits = rdma.guid(port)
-    colons = ":".join(digits[at : at + 4] for at in range(0, 16, 4))
-    _texts(ib, {"fw_ver": versions.rdma(port), "node_type": "1: CA", "node_guid": colons})
-    _texts(f"{ib}/ports/1", {"link_layer": "Ethernet", "state": "4: ACTIVE", "phys_state": "5: LinkUp"})
-    _texts(f"{ib}/ports/1/gid_attrs/ndevs", {"0": netdev})
-    if port["nic"] == "mlx5" and port["stack"] != "inbox":
-        os.symlink(f"{store.ATTRIBUTES}/infiniband/{port['ibdev']}/tc", f"{ib}/tc")
-
-
-def _texts(folder: str, values: dict[str, str]) -> None:
-    for name, text in values.items():
-        with open(f"{folder}/{name}", "w") as file:
-            file.write(f"{text}\n")
+        sysfs.texts("/sys/class/infiniband_mad", {"abi_version": "5"})
 
 
 def _fuse() -> int:

@@ -1,4 +1,4 @@
-"""`lldpcli show neighbors` and `lldptool -t -n`: the far ends of the cables, as the plan has them."""
+"""`lldpcli show neighbors`: the far ends of the cables, as the plan has them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def main(name: str, arguments: list[str]) -> int:
-    """Run the tool of this name."""
-    return _lldpcli(arguments) if name == "lldpcli" else _lldptool(arguments)
+    """Run lldpcli."""
+    return _lldpcli(arguments)
 
 
-def _neighbors() -> dict[str, Neighbor]:
+def neighbors() -> dict[str, Neighbor]:
     """Netdev -> neighbour, for links that are up."""
     found = dict(store.facts()["lldp"])
     found.update({port["netdev"]: port["neighbor"] for port in store.facts()["ports"] if port["neighbor"]})
@@ -35,7 +35,7 @@ def _lldpcli(arguments: list[str]) -> int:
     if len(words) < 2 or words[0] not in {"show"} or not "neighbors".startswith(words[1][:4]):
         sys.stderr.write("[WARN/lldpctl] unknown command from argument 1: `" + " ".join(words[:1]) + "`\n")
         return 1
-    chosen = _neighbors()
+    chosen = neighbors()
     if "ports" in words:
         names = words[words.index("ports") + 1].split(",")
         chosen = {netdev: neighbor for netdev, neighbor in chosen.items() if netdev in names}
@@ -73,22 +73,3 @@ def _text(neighbors: dict[str, Neighbor]) -> str:
             bar,
         ]
     return "\n".join(out) + "\n"
-
-
-def _lldptool(arguments: list[str]) -> int:
-    """Only with lldpad running, which then owns DCB."""
-    if store.read(store.UNITS).get("lldpad.service", {}).get("active") != "active":
-        sys.stderr.write(
-            "connect: Connection refused\nFailed to connect to lldpad - clif_open: Invalid argument\n"
-        )
-        return 1
-    netdev = next((word for word in arguments if not word.startswith("-")), "")
-    neighbor = _neighbors().get(netdev)
-    if neighbor is None or not any("n" in word for word in arguments if word.startswith("-")):
-        sys.stderr.write("Device not found, link down or DCB not enabled\n")
-        return 1
-    sys.stdout.write(
-        f"Chassis ID TLV\n\tMAC: {neighbor['chassis']}\nPort ID TLV\n\tIfname: {neighbor['port']}\n"
-        f"Time to Live TLV\n\t120\nSystem Name TLV\n\t{neighbor['system']}\nEnd of LLDPDU TLV\n"
-    )
-    return 0

@@ -63,7 +63,7 @@ def main(name: str, arguments: list[str]) -> int:
         if store.read(store.UNITS).get("lldpad.service", {}).get("active") == "active":
             _say("****** WARNING: lldpad service is running and may overwrite your settings ******\n")
         facts = store.port_facts(options["interface"])
-        if facts is None:
+        if facts is None or not os.path.exists(f"/sys/class/net/{facts['netdev']}"):
             return _stranger(options, mappings)
         # Attributes are served by a process that needs the lock we take next: look before.
         sysfs = os.path.exists(f"/sys/class/net/{facts['netdev']}/qos/trust")

@@ -1,223 +1,291 @@
-"""`mlxconfig` / `mstconfig` and `mlxfwreset`: values in the NIC's flash, in force after a reset.
+"""`mlxconfig` / `mstconfig`: values in the NIC's flash, in force after a reset.
 
-Names and factory values as public query dumps show them (vendor facts, section 2 h and j).
+Order of words, questions, refusals and exit statuses follow mstflint's `mlxcfg_ui.cpp` and
+`mlxcfg_parser.cpp` (errors go to standard output; 2 = the user said no, 3 = an error). Options come
+before the command: what follows the command are names of parameters. The table is that of the vendor
+facts up to MFT 4.20 and the wider one of later releases.
 """
+
+# pathlib costs start-up time, which each call of a tool pays.
+# ruff: noqa: PTH123
 
 from __future__ import annotations
 
+import json
 import sys
 
-from . import store
-from .driver import bounce, defaults
+from . import nvparams, store
+from .nvparams import Wrong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .store import Port, PortFacts
+    from typing import Any, NoReturn
 
-_BOOLEAN = {"False": 0, "True": 1, "0": 0, "1": 1}
-_WORDS: dict[str, dict[int, str]] = {
-    "LINK_TYPE_P1": {1: "IB", 2: "ETH"},
-    "LLDP_NB_DCBX_P1": {0: "False", 1: "True"},
-    "LLDP_NB_RX_MODE_P1": {0: "OFF", 1: "MANDATORY", 2: "ALL"},
-    "LLDP_NB_TX_MODE_P1": {0: "OFF", 1: "MANDATORY", 2: "ALL"},
-    "DCBX_IEEE_P1": {0: "False", 1: "True"},
-    "DCBX_CEE_P1": {0: "False", 1: "True"},
-    "DCBX_WILLING_P1": {0: "False", 1: "True"},
-    "ADVANCED_PCI_SETTINGS": {0: "False", 1: "True"},
-    "SRIOV_EN": {0: "False", 1: "True"},
-    "CLAMP_TGT_RATE_P1": {0: "False", 1: "True"},
-    "CLAMP_TGT_RATE_AFTER_TIME_INC_P1": {0: "False", 1: "True"},
-}
-FACTORY: dict[str, int] = {
-    "LINK_TYPE_P1": 2,
-    "SRIOV_EN": 1,
-    "NUM_OF_VFS": 8,
-    "ADVANCED_PCI_SETTINGS": 0,
-    "MAX_ACC_OUT_READ": 0,
-    "ROCE_CC_PRIO_MASK_P1": 255,
-    "CLAMP_TGT_RATE_AFTER_TIME_INC_P1": 1,
-    "CLAMP_TGT_RATE_P1": 0,
-    "RPG_TIME_RESET_P1": 300,
-    "RPG_BYTE_RESET_P1": 32767,
-    "RPG_THRESHOLD_P1": 1,
-    "RPG_MAX_RATE_P1": 0,
-    "RPG_AI_RATE_P1": 5,
-    "RPG_HAI_RATE_P1": 50,
-    "RPG_GD_P1": 11,
-    "RPG_MIN_DEC_FAC_P1": 50,
-    "RPG_MIN_RATE_P1": 1,
-    "RATE_TO_SET_ON_FIRST_CNP_P1": 0,
-    "DCE_TCP_G_P1": 1019,
-    "DCE_TCP_RTT_P1": 1,
-    "RATE_REDUCE_MONITOR_PERIOD_P1": 4,
-    "INITIAL_ALPHA_VALUE_P1": 1023,
-    "MIN_TIME_BETWEEN_CNPS_P1": 4,
-    "CNP_802P_PRIO_P1": 6,
-    "CNP_DSCP_P1": 48,
-    "LLDP_NB_DCBX_P1": 0,
-    "LLDP_NB_RX_MODE_P1": 0,
-    "LLDP_NB_TX_MODE_P1": 0,
-    "DCBX_IEEE_P1": 1,
-    "DCBX_CEE_P1": 1,
-    "DCBX_WILLING_P1": 1,
-}
-"""NV parameter -> factory value."""
-_MOST = {"CNP_DSCP_P1": 63, "CNP_802P_PRIO_P1": 7, "ROCE_CC_PRIO_MASK_P1": 255, "LINK_TYPE_P1": 3}
-_HIDDEN = {"MAX_ACC_OUT_READ": "ADVANCED_PCI_SETTINGS"}
-"""Parameter -> the switch that must be on before it is shown."""
+    from .store import PortFacts
+
+_ABORTED, _ERROR = 2, 3
+_WIDE_SINCE = (4, 20)
+_FLAGS = {"-e": "verbose", "--enable_verbosity": "verbose", "-y": "yes", "--yes": "yes"}
+_FLAGS |= {"-yy": "yes", "--yyes": "yes", "--force": "force"}
+_VALUED = {"-d": "device", "--dev": "device", "-j": "json", "--json_format": "json", "-t": "type"}
+_COMMANDS = {"q": "query", "s": "set", "r": "reset", "i": "show_confs"}
+
+
+class Ended(Exception):
+    """The program ends with this status, after this text if any."""
 
 
 def main(name: str, arguments: list[str]) -> int:
-    """Query, set or reset the flash of one device, or reset its firmware."""
-    flags = {word for word in arguments if word.startswith("-")}
-    words, device = [], ""
-    rest = iter(arguments)
-    for word in rest:
-        if word in {"-d", "--device", "--dev"}:
-            device = next(rest, "")
-        elif word in {"-l", "--level"}:
-            next(rest, "")
-        elif not word.startswith("-"):
-            words.append(word)
-    ports = [port for port in store.facts()["ports"] if port["nic"] == "mlx5" and port["bdf"] == device]
-    if not ports:
-        return _fail(f"-E- Failed to open the device {device}: No such file or directory")
-    if name.endswith("fwreset"):
-        return _fwreset(ports[0], words, "-y" in flags or "--yes" in flags)
-    if words[:1] in (["q"], ["query"]):
-        return _query(device, words[1:], extended=bool(flags & {"-e", "--enable_verbosity"}))
-    if words[:1] in (["s"], ["set"]):
-        return _set(device, words[1:], "-y" in flags or "--yes" in flags)
-    if words[:1] in (["r"], ["reset"]):
-        return _reset(device)
-    return _fail("-E- No command found. For more information please run mlxconfig -h|--help.")
+    """Query, set or reset the flash of adapters."""
+    try:
+        return _run(name, arguments)
+    except Ended as end:
+        if end.args[1:]:
+            sys.stdout.write(f"-E- {end.args[1]}\n")
+        return int(end.args[0])
 
 
-def _fail(text: str) -> int:
-    sys.stderr.write(f"{text}\n")
-    return 3
+def _fail(text: str) -> NoReturn:
+    raise Ended(_ERROR, text)
 
 
-def flash(device: str) -> dict[str, dict[str, int]]:
-    """Current and next-boot values of a device, factory values where nothing was written."""
-    kept = store.read(store.FLASH).get(device, {})
-    return {when: {**FACTORY, **kept.get(when, {})} for when in ("current", "next")}
+def _run(name: str, arguments: list[str]) -> int:
+    options: dict[str, str] = {}
+    words = list(arguments)
+    command = ""
+    while words and not command:
+        word = words.pop(0)
+        if word in {"-v", "--version"}:
+            sys.stdout.write(f"{name}, mft {store.facts()['mft']}, built on Jan 01 2024. Git SHA Hash: N/A\n")
+            return 0
+        if word in _FLAGS:
+            options[_FLAGS[word]] = "on"
+        elif word in _VALUED:
+            if not words:
+                _usage(name, f"missing {'device name' if word in {'-d', '--dev'} else 'file name'}")
+            options[_VALUED[word]] = words.pop(0)
+        elif _COMMANDS.get(word, word) in _COMMANDS.values():
+            command = _COMMANDS.get(word, word)
+        else:
+            _usage(name, f"invalid argument: {word}")
+    if not command:
+        _usage(name, "No command found. For more information please read the help message:")
+    if command == "set" and not words:
+        text = f"missing configuration arguments. For more information please run {name} -h|--help."
+        _usage(name, text)
+    if command in {"set", "show_confs"} and "device" not in options:
+        _usage(name, f"{command} command expects device to be specified.")
+    if "json" in options and command != "query":
+        _usage(name, "Json format is only supported for query command.")
+    ports = [device(options["device"])] if "device" in options else _adapters()
+    if command == "query":
+        return _query(ports, options, words)
+    if command == "set":
+        return _set(ports[0], options, words)
+    if command == "reset":
+        return _reset(ports, options, words)
+    return _show(ports[0])
 
 
-def _visible(name: str, values: dict[str, int]) -> bool:
-    return name not in _HIDDEN or bool(values[_HIDDEN[name]])
+def _usage(name: str, text: str) -> NoReturn:
+    sys.stdout.write(f"-E- {text}\n")
+    sys.stdout.write(
+        f"    NAME:\n        {name}\n    SYNOPSIS:\n        {name} [Options] <Commands> [Parameters]\n"
+    )
+    raise Ended(_ERROR)
 
 
-def _shown(name: str, value: int) -> str:
-    return f"{_WORDS[name][value]}({value})" if value in _WORDS.get(name, {}) else str(value)
+def _adapters() -> list[PortFacts]:
+    """The first function of each adapter."""
+    found: dict[str, PortFacts] = {}
+    for port in sorted(store.facts()["ports"], key=lambda port: port["bdf"]):
+        if port["nic"] == "mlx5":
+            found.setdefault(nvparams.adapter(port["bdf"]), port)
+    return list(found.values()) or _fail("No devices found.")
 
 
-def _head(device: str) -> None:
-    sys.stdout.write("\nDevice #1:\n----------\n\nDevice type:        ConnectX7\n")
-    sys.stdout.write(f"Name:               MCX75310AAS-NEAT_Ax\nDevice:             {device}\n\n")
+def device(text: str) -> PortFacts:
+    """By PCI address (with or without the domain), RDMA device, or path of `mst start`."""
+    for port in (port for port in store.facts()["ports"] if port["nic"] == "mlx5"):
+        if text in {port["bdf"], port["bdf"].removeprefix("0000:"), port["ibdev"], mst_path(port)}:
+            return port
+    _fail(f"Failed to open device: {text}. No such file or directory")
 
 
-def _query(device: str, names: list[str], extended: bool) -> int:
-    values = flash(device)
-    shown = [name for name in FACTORY if _visible(name, values["next"])]
+def mst_path(port: PortFacts) -> str:
+    """The device file that `mst start` makes for a function."""
+    paths = [p["bdf"] for p in _adapters()]
+    number = [nvparams.adapter(bdf) for bdf in paths].index(nvparams.adapter(port["bdf"]))
+    function = port["bdf"].rpartition(".")[2]
+    code = "mt41692" if store.trait(port, "bluefield") else "mt4129"
+    return f"/dev/mst/{code}_pciconf{number}" + (f".{function}" if function != "0" else "")
+
+
+# --- printing ---
+
+
+def _wide() -> bool:
+    return tuple(int(part) for part in store.facts()["mft"].split(".")[:2]) > _WIDE_SINCE
+
+
+def _head(port: PortFacts, number: int) -> None:
+    bluefield = bool(store.trait(port, "bluefield"))
+    rows = [("Device type:", "BlueField3" if bluefield else "ConnectX7")]
+    rows.append(("Name:", "900-9D3B6-00CV-A_Ax" if bluefield else "MCX75310AAS-NEAT_Ax"))
+    rows += [("Description:", "N/A")] if _wide() else []
+    rows.append(("Device:", port["bdf"]))
+    sys.stdout.write(f"\nDevice #{number}:\n----------\n\n")
+    sys.stdout.write("".join(f"{label:<20}{value:<20}\n" for label, value in rows) + "\n")
+
+
+def _row(mark: str, name: str, cells: list[str]) -> None:
+    left, name_width, width = ("", 52, 20) if _wide() else ("", 45, 16)
+    if mark or name != "Configurations:":
+        left = f"{mark or ' '}{' ' * (7 if _wide() else 8)}"
+    joint = " " if _wide() else ""
+    text = f"{left}{name}".ljust(name_width) + joint.join(f"{cell:<{width}}" for cell in cells)
+    sys.stdout.write(f"{text.rstrip() if not _wide() else text}\n")
+
+
+def _query(ports: list[PortFacts], options: dict[str, str], names: list[str]) -> int:
+    verbose = "verbose" in options
+    document: dict[str, Any] = {}
+    failed = ""
+    for number, port in enumerate(ports, 1):
+        values, known = nvparams.flash(port["bdf"]), nvparams.parameters(port["bdf"])
+        if "json" not in options:
+            _head(port, number)
+            _row("", "Configurations:", [*(["Default", "Current"] if verbose else []), "Next Boot"])
+        try:
+            chosen = _chosen(known, values["next"], names)
+        except Wrong as wrong:
+            sys.stdout.write(f"-E- {wrong}\n")
+            failed = str(wrong)
+            continue
+        if "json" in options:
+            document[f"Device #{number}"] = _document(port, known, values, chosen, verbose)
+        else:
+            _table(known, values, chosen, verbose)
+    if "json" in options:
+        with open(options["json"], "w") as file:
+            file.write(json.dumps(document, indent="\t", sort_keys=True) + "\n")
+        sys.stdout.write(f"Query output saved to {options['json']} successfully\n")
+    return _ERROR if failed else 0
+
+
+def _chosen(known: dict[str, nvparams.Parameter], values: dict[str, int], names: list[str]) -> list[str]:
+    """All that is visible, or the names given; Wrong for a name that is not."""
+    visible = [name for name in known if name not in nvparams.HIDDEN or values[nvparams.HIDDEN[name]]]
     for name in names:
-        if name not in shown:
-            return _fail(f"-E- The Device doesn't support {name} parameter")
-    _head(device)
-    columns = ("Default", "Current", "Next Boot") if extended else ("Next Boot",)
-    head = "".join(f"{column:<16}" for column in columns).rstrip()
-    sys.stdout.write(f"{'Configurations:':<45}{head}\n")
-    changed = False
-    for name in names or shown:
-        default, current, following = FACTORY[name], values["current"][name], values["next"][name]
-        numbers = (default, current, following) if extended else (following,)
-        mark = "*" if extended and current != following else " "
-        changed = changed or mark == "*"
-        row = "".join(f"{_shown(name, number):<16}" for number in numbers).rstrip()
-        sys.stdout.write(f"{mark}        {name:<36}{row}\n")
-    if changed:
+        if name not in known:
+            raise Wrong(f"Unknown Parameter: {name}")
+        if name not in visible:
+            raise Wrong(f"The Device doesn't support {name} parameter")
+    return names or visible
+
+
+def _table(
+    known: dict[str, nvparams.Parameter],
+    values: dict[str, dict[str, int]],
+    chosen: list[str],
+    verbose: bool,
+) -> None:
+    differs = False
+    for name in chosen:
+        default, current, following = known[name].factory, values["current"][name], values["next"][name]
+        numbers = [default, current, following] if verbose else [following]
+        mark = "*" if verbose and (following != default or following != current) else ""
+        differs = differs or bool(mark)
+        _row(mark, name, [known[name].shown(number) for number in numbers])
+    if differs:
         sys.stdout.write("The '*' shows parameters with next value different from default/current value.\n")
+
+
+def _document(
+    port: PortFacts,
+    known: dict[str, nvparams.Parameter],
+    values: dict[str, dict[str, int]],
+    chosen: list[str],
+    verbose: bool,
+) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for name in chosen:
+        parameter = known[name]
+        one = {"next_value": values["next"][name]}
+        if verbose:
+            one |= {"default_value": parameter.factory, "current_value": values["current"][name]}
+        shown: dict[str, Any] = {
+            key: parameter.shown(value) if parameter.words else value for key, value in one.items()
+        }
+        if verbose:
+            shown["modified"] = len(set(one.values())) > 1
+        table[name] = {**shown, "read_only": False}
+    kind = "BlueField3" if store.trait(port, "bluefield") else "ConnectX7"
+    return {"device": port["bdf"], "device_type": kind, "name": "N/A", "tlv_configuration": table}
+
+
+# --- writing ---
+
+
+def _set(port: PortFacts, options: dict[str, str], settings: list[str]) -> int:
+    pairs: dict[str, str] = {}
+    for setting in settings:
+        parts = [part for part in setting.split("=") if part]
+        if len(parts) != 2:
+            _usage("mlxconfig", f"Invalid Configuration argument {setting}")
+        if parts[0] in pairs:
+            _usage("mlxconfig", f"Duplicate parameter, {parts[0]}.")
+        pairs[parts[0]] = parts[1]
+    known, values = nvparams.parameters(port["bdf"]), nvparams.flash(port["bdf"])["next"]
+    _head(port, 1)
+    _row("", "Configurations:", ["Next Boot", "New"])
+    try:
+        for name in pairs:
+            _chosen(known, values, [name])
+        wanted = {name: known[name].parse(text) for name, text in pairs.items()}
+    except Wrong as wrong:
+        _fail(str(wrong))
+    for name, number in wanted.items():
+        _row("", name, [known[name].shown(values[name]), known[name].shown(number)])
+    if not _agreed("Apply new Configuration?", options):
+        raise Ended(_ABORTED, "Aborted by user.")
+    sys.stdout.write("Applying... ")
+    try:
+        for name, number in wanted.items():
+            known[name].check(number)
+    except Wrong as wrong:
+        sys.stdout.write("Failed!\n")
+        _fail(str(wrong))
+    nvparams.write(port["bdf"], wanted)
+    sys.stdout.write("Done!\n-I- Please reboot machine to load new configurations.\n")
     return 0
 
 
-def _set(device: str, settings: list[str], agreed: bool) -> int:
-    values = flash(device)["next"]
-    wanted: dict[str, int] = {}
-    for setting in settings:
-        name, _, text = setting.partition("=")
-        if name not in FACTORY or not _visible(name, {**values, **wanted}):
-            return _fail(f"-E- The Device doesn't support {name} parameter")
-        named = {word: number for number, word in _WORDS.get(name, {}).items()}
-        number = named.get(text, _BOOLEAN.get(text, -1))
-        if number < 0 and text.startswith("0x"):
-            number = int(text, 16)
-        elif number < 0 and text.isdigit():
-            number = int(text)
-        most = _MOST.get(name, max(_WORDS.get(name, {0: ""}), default=0) or 0xFFFFFFFF)
-        if number < 0 or number > most:
-            return _fail(f"-E- Failed to set {name}: bad value {text or '(none)'}")
-        wanted[name] = number
-    if not wanted:
-        return _fail("-E- No configuration to set was given")
-    _head(device)
-    sys.stdout.write(f"{'Configurations:':<45}{'Next Boot':<16}New\n")
-    for name, number in wanted.items():
-        sys.stdout.write(f"         {name:<36}{_shown(name, values[name]):<16}{_shown(name, number)}\n")
-    sys.stdout.write("\n Apply new Configuration? (y/n) [n] : ")
-    sys.stdout.write("y\n" if agreed else "")
-    if not agreed and sys.stdin.readline().strip() not in {"y", "yes"}:
-        sys.stdout.write("\n Aborting...\n")
-        return 3
-    with store.opened(store.FLASH) as kept:
-        kept.setdefault(device, {}).setdefault("next", {}).update(wanted)
+def _agreed(question: str, options: dict[str, str]) -> bool:
+    sys.stdout.write(f"\n {question} (y/n) [n] : ")
+    if "yes" in options:
+        sys.stdout.write("y\n")
+        return True
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def _reset(ports: list[PortFacts], options: dict[str, str], names: list[str]) -> int:
+    """All parameters; a single configuration would be named by its TLV, which this lab does not know."""
+    if names:
+        _fail(f"The TLV configuration {names[0]} was not found")
+    which = f"device {options['device']}" if "device" in options else "all devices"
+    if not _agreed(f"Reset configuration for {which}?", options):
+        raise Ended(_ABORTED, "Aborted by user.")
+    for port in ports:
+        nvparams.write(port["bdf"], None)
     sys.stdout.write("Applying... Done!\n-I- Please reboot machine to load new configurations.\n")
     return 0
 
 
-def _reset(device: str) -> int:
-    with store.opened(store.FLASH) as kept:
-        kept.setdefault(device, {})["next"] = {}
-    sys.stdout.write("\n Reset configuration for device to default? (y/n) [n] : y\nApplying... Done!\n")
-    sys.stdout.write("-I- Please reboot machine to load new configurations.\n")
+def _show(port: PortFacts) -> int:
+    sys.stdout.write(f"\nList of configurations the device {port['bdf']} may support:\n")
+    for name, parameter in nvparams.parameters(port["bdf"]).items():
+        kind = ",".join(f"{word}({number})" for number, word in parameter.words.items())
+        sys.stdout.write(f"            {name + '=':<40}<{kind or 'NUM'}>\n")
     return 0
-
-
-def _fwreset(port: PortFacts, words: list[str], agreed: bool) -> int:
-    """The netdev goes and comes back with factory runtime state and the flash's values in force."""
-    if words[:1] in (["q"], ["query"]):
-        sys.stdout.write("Reset-levels:\n3: Driver restart and PCI reset  -Supported (default)\n")
-        return 0
-    if words[:1] not in (["r"], ["reset"]):
-        return _fail("-E- No command found")
-    if not agreed and sys.stdin.readline().strip() not in {"y", "yes"}:
-        return 3
-    take_over(port["bdf"])
-    import subprocess
-
-    subprocess.run(["ip", "link", "set", port["netdev"], "mtu", "1500"], check=False)
-    with store.port_state(port["netdev"]) as state:
-        bounces = state["bounces"]
-        state.update(in_force(port))
-        state["bounces"] = bounces
-        bounce(port, state)
-    sys.stdout.write("Requested reset level for device, 3\n-I- Sending Reset Command To Fw  -Done\n")
-    sys.stdout.write("-I- Restarting Driver  -Done\n-I- FW was loaded successfully.\n")
-    return 0
-
-
-def take_over(device: str) -> None:
-    """A reset or reboot: what was meant for the next boot is now in force."""
-    with store.opened(store.FLASH) as kept:
-        if "next" in kept.get(device, {}):
-            kept[device]["current"] = dict(kept[device]["next"])
-
-
-def in_force(port: PortFacts) -> Port:
-    """The state of an mlx5 port after a cold start with its flash's values."""
-    state, values = defaults(port), flash(port["bdf"])["current"]
-    state["np"] = [bool(values["ROCE_CC_PRIO_MASK_P1"] >> priority & 1) for priority in range(8)]
-    state["rp"] = list(state["np"])
-    state["cc"] = {"cnp_dscp": values["CNP_DSCP_P1"], "cnp_802p_prio": values["CNP_802P_PRIO_P1"]}
-    if values["LLDP_NB_DCBX_P1"]:
-        state["dcbx"] &= ~1
-    return state

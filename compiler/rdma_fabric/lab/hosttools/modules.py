@@ -1,7 +1,7 @@
 """Kernel modules that this machine does not have: modprobe, rmmod, lsmod, modinfo, and `devlink dev`."""
 
 # pathlib costs start-up time, which each call of a tool pays.
-# ruff: noqa: PTH103, PTH112, PTH123, PTH208
+# ruff: noqa: PTH103, PTH110, PTH112, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import os
 import sys
 
 from . import store
-from .driver import DRIVERS, RDMA_DRIVERS, reload
+from .driver import DRIVERS, RDMA_DRIVERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from .store import PortFacts
 
 NEEDS: dict[str, tuple[str, ...]] = {
     "configfs": (),
@@ -125,33 +127,37 @@ def load(name: str, given: dict[str, str], loaded: dict[str, Any]) -> str:
     for key in sorted(set(wanted) - set(known)):
         store.log(f"{name}: unknown parameter '{key}' ignored")
     loaded[name] = {key: wanted.get(key, default) for key, default in known.items()}
-    _came(name)
+    _noted(name, came=True)
     return ""
 
 
-def _came(name: str) -> None:
-    """A driver starts anew on its ports."""
-    ports = [port for port in store.facts()["ports"] if name == DRIVERS.get(port["nic"])]
-    for port in ports:
-        with store.opened(store.NIC) as states:
-            if port["netdev"] in states:
-                reload(port, states[port["netdev"]])
-    for port in store.facts()["ports"]:
-        if name == RDMA_DRIVERS.get(port["nic"]):
-            with store.opened(store.NIC) as states:
-                if port["netdev"] in states:
-                    # The RDMA device registers again: RDMA-CM defaults start over.
-                    states[port["netdev"]].update(tos=0, mode="RoCE v2", tclass=-1)
+_events: list[tuple[str, bool]] = []
+"""Drivers that went (False) or came (True), for `settle` once the table of modules is free again."""
 
 
-def _gone(name: str) -> None:
-    """Without its driver a netdev has no link, and forgets its MTU."""
-    import subprocess
+def forget_events() -> None:
+    """The machine starts: its devices are there anyway."""
+    _events.clear()
 
-    for port in store.facts()["ports"]:
-        if name == DRIVERS.get(port["nic"]):
-            subprocess.run(["ip", "link", "set", port["netdev"], "down", "mtu", "1500"], check=False)
-            subprocess.run(["ip", "link", "set", port["netdev"], "up"], check=False)
+
+def settle() -> None:
+    """Let the devices of drivers that went or came go and come."""
+    from . import devices
+
+    events = list(_events)
+    _events.clear()
+    for name, came in events:
+        rdma_driver = name in RDMA_DRIVERS.values()
+        for port in devices.of_driver(name):
+            if came:
+                (devices.plug_rdma if rdma_driver else devices.plug)(port)
+            else:
+                (devices.unplug_rdma if rdma_driver else devices.unplug)(port)
+
+
+def _noted(name: str, came: bool) -> None:
+    if name in DRIVERS.values() or name in RDMA_DRIVERS.values():
+        _events.append((name, came))
 
 
 def _unload(name: str, loaded: dict[str, Any], tool: str) -> str:
@@ -169,7 +175,7 @@ def _unload(name: str, loaded: dict[str, Any], tool: str) -> str:
             return f"rmmod: ERROR: Module {name} is in use by: {' '.join(users)}"
         return f"modprobe: FATAL: Module {name} is in use."
     del loaded[name]
-    _gone(name)
+    _noted(name, came=False)
     return ""
 
 
@@ -211,13 +217,17 @@ def _modprobe(arguments: list[str]) -> int:
         names = names[:1]
     else:
         given = {}
+    problem = ""
     with store.opened(store.MODULES) as loaded:
         for name in names:
             problem = _one(name, given, loaded, remove, dry, flags, letters)
             if problem:
-                return 1 if quiet else _fail(problem)
+                break
         if not dry:
             publish(loaded)
+    settle()
+    if problem:
+        return 1 if quiet else _fail(problem)
     return 0
 
 
@@ -249,20 +259,20 @@ def _one(
 
 
 def _unused(name: str, loaded: dict[str, Any]) -> None:
-    """`modprobe -r` also takes away what only this module needed, but no driver of a port."""
-    drivers = set(DRIVERS.values())
+    """`modprobe -r` also takes away what only this module needed (modprobe(8)): a netdev's driver too."""
     for needed in NEEDS[_plain(name)]:
-        if needed in loaded and needed not in drivers and not _unload(needed, loaded, "modprobe"):
+        if needed in loaded and not _unload(needed, loaded, "modprobe"):
             _unused(needed, loaded)
 
 
 def _rmmod(arguments: list[str]) -> int:
+    problem = ""
     with store.opened(store.MODULES) as loaded:
         for name in (word for word in arguments if not word.startswith("-")):
-            if problem := _unload(name, loaded, "rmmod"):
-                return _fail(problem)
+            problem = problem or _unload(name, loaded, "rmmod")
         publish(loaded)
-    return 0
+    settle()
+    return _fail(problem) if problem else 0
 
 
 def _lsmod(arguments: list[str]) -> int:
@@ -286,27 +296,63 @@ def _modinfo(arguments: list[str]) -> int:
 
 
 def _devlink(arguments: list[str]) -> int:
-    """`devlink dev show`, `dev reload pci/<bdf>` (the driver starts anew), `dev param show|set`."""
+    """`devlink dev show`, `info`, `reload pci/<bdf>` (the driver starts anew), `param show|set`."""
     words = [word for word in arguments if not word.startswith("-")]
-    ports = {f"pci/{port['bdf']}": port for port in store.facts()["ports"] if port["nic"] in DRIVERS}
+    in_json = any("j" in word for word in arguments if word.startswith("-"))
+    ports = {f"pci/{port['bdf']}": port for port in store.facts()["ports"] if _bound(port)}
     if words[:1] != ["dev"]:
         return _fail(f'Object "{" ".join(words)}" not found')
-    if words[1:2] in ([], ["show"]):
+    verb = words[1] if len(words) > 1 else "show"
+    if verb in {"show", "info"} and not words[2:]:
+        if verb == "info":
+            return _devlink_info(ports, in_json)
         sys.stdout.write("".join(f"{handle}\n" for handle in ports))
         return 0
-    handle = words[3] if words[1:2] == ["param"] and len(words) > 3 else "".join(words[2:3])
+    handle = words[3] if verb == "param" and len(words) > 3 else "".join(words[2:3])
     if handle not in ports:
         return _fail("devlink answers: No such device")
     port = ports[handle]
-    if words[1] == "param":
+    if verb == "info":
+        return _devlink_info({handle: port}, in_json)
+    if verb == "param":
         return _devlink_param(port["netdev"], handle, words[2], words[4:])
-    if words[1] != "reload":
+    if verb != "reload":
         return _fail(f'Command "{" ".join(words[1:])}" not found')
-    with store.opened(store.NIC) as states:
-        reload(port, states[port["netdev"]])
-    import subprocess
+    from . import devices
 
-    subprocess.run(["ip", "link", "set", port["netdev"], "mtu", "1500"], check=False)
+    devices.restart(port)
+    return 0
+
+
+def _bound(port: PortFacts) -> bool:
+    """True while a driver has the port's PCI function."""
+    return port["nic"] in DRIVERS and os.path.exists(f"/sys/bus/pci/devices/{port['bdf']}/driver")
+
+
+def _devlink_info(ports: dict[str, PortFacts], in_json: bool) -> int:
+    """Driver, and firmware versions by what they are: fixed, running, stored."""
+    from . import versions
+
+    found: dict[str, Any] = {}
+    for handle, port in ports.items():
+        firmware = versions.firmware(port)
+        names = {"mlx5": ("fw.version", "fw"), "bnxt": ("fw", "fw.mgmt", "fw.roce"), "irdma": ("fw.mgmt",)}
+        both = {
+            when: dict.fromkeys(names[port["nic"]], version)
+            for when, version in (("running", firmware["running"]), ("stored", firmware["stored"]))
+        }
+        fixed = {"fw.psid": versions.PSID} if port["nic"] == "mlx5" else {"board.id": "BCM957608-P1400G"}
+        found[handle] = {"driver": DRIVERS[port["nic"]], "versions": {"fixed": fixed, **both}}
+    if in_json:
+        import json
+
+        sys.stdout.write(json.dumps({"info": found}, separators=(",", ":")) + "\n")
+        return 0
+    for handle, one in found.items():
+        sys.stdout.write(f"{handle}:\n  driver {one['driver']}\n  versions:\n")
+        for when, values in one["versions"].items():
+            rows = "".join(f"        {name} {value}\n" for name, value in values.items())
+            sys.stdout.write(f"      {when}:\n{rows}")
     return 0
 
 

@@ -158,6 +158,13 @@ def _interfaces() -> dict[str, int]:
     return found
 
 
+def _hotplug() -> set[str]:
+    """Netdevs that ifupdown brings up when they appear."""
+    paths = ["/etc/network/interfaces", *_files(("/etc/network/interfaces.d",), "")]
+    lines = (line.split() for path in paths for line in store.slurp(path).splitlines())
+    return {name for words in lines if words[:1] == ["allow-hotplug"] for name in words[1:]}
+
+
 # --- netplan ---
 
 
@@ -300,6 +307,29 @@ def apply(links: bool) -> None:
         _set(_interfaces())
 
 
+def link_files(netdev: str) -> None:
+    """udev's part for a netdev that came: `.link` files."""
+    _set({name: size for name, size in _networkd(".link").items() if name == netdev})
+
+
+def appeared(netdev: str) -> None:
+    """The manager's part for a netdev that came: up, with its address and the MTU of the manager's files.
+
+    ifupdown brings up what is `allow-hotplug`; `auto` is a matter of the boot.
+    """
+    manager = store.facts()["manager"]
+    port = store.port_facts(netdev)
+    subprocess.run(["ip", "link", "set", "dev", netdev, "up"], check=False)
+    if port is not None and port["address"]:
+        subprocess.run(["ip", "address", "add", port["address"], "dev", netdev], check=False)
+    sizes = {"netplan": _networkd, "networkd": _networkd}.get(manager, lambda _: {})(".network")
+    if manager in {"netplan", "NetworkManager"}:
+        sizes |= _keyfiles()
+    if manager == "ifupdown" and netdev in _hotplug():
+        sizes = _interfaces()
+    _set({name: size for name, size in sizes.items() if name == netdev})
+
+
 def boot() -> None:
     """What a start of the machine does; netplan files that it refuses configure nothing."""
     try:
@@ -344,10 +374,35 @@ def _nmcli(words: list[str]) -> int:
 
 
 def _udevadm(verb: str, arguments: list[str]) -> int:
-    """`trigger` for network devices applies `.link` files; the rest has nothing to do here."""
-    if verb == "trigger" and any("add" in word for word in arguments):
-        _set(_networkd(".link"))
-    if verb in {"trigger", "settle", "control", "info", "test"}:
+    """`trigger` plays an event of netdevs and RDMA devices: with `add`, `.link` files, rules and units.
+
+    On `change`, the default, systemd starts what the rules want now and did not want before.
+    """
+    if verb in {"settle", "control", "info", "test"}:
         return 0
-    sys.stderr.write(f"udevadm: unrecognized command '{verb}'\n")
-    return 1
+    if verb != "trigger":
+        sys.stderr.write(f"udevadm: unrecognized command '{verb}'\n")
+        return 1
+    action, subsystems = "change", set()
+    words = [part for word in arguments[1:] for part in word.split("=", 1)]
+    for flag, value in zip(words, [*words[1:], ""], strict=True):
+        if flag in {"--action", "-c"}:
+            action = value
+        elif flag in {"--subsystem-match", "-s"}:
+            subsystems.add(value)
+    names = {word.rstrip("/").rpartition("/")[2] for word in words if word.startswith("/sys/")}
+    _trigger(action, subsystems or {"net", "infiniband"}, names)
+    return 0
+
+
+def _trigger(action: str, subsystems: set[str], names: set[str]) -> None:
+    from . import devices, udev
+
+    for subsystem in sorted(subsystems & {"net", "infiniband"}, reverse=True):
+        folder = f"/sys/class/{subsystem}"
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            if name in {"lo", store.facts()["management"]} or (names and name not in names):
+                continue
+            if action == "add" and subsystem == "net":
+                link_files(name)
+            devices.start(udev.apply(udev.Device(action, subsystem, name)).wants())

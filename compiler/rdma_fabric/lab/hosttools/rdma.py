@@ -5,10 +5,12 @@ headers (kernel `iboe_get_mtu`), irdma subtracts nothing (`ib_mtu_int_to_enum`).
 """
 
 # pathlib costs start-up time, which each call of a tool pays.
+# ruff: noqa: PTH110
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 from . import store, versions
@@ -41,10 +43,25 @@ def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
+def loaded(port: PortFacts) -> bool:
+    """True when its RDMA driver is there to make the port's RDMA device, and the firmware lets it."""
+    if not port["ibdev"] or RDMA_DRIVERS.get(port["nic"]) not in store.read(store.MODULES):
+        return False
+    return bool(store.read(store.NIC)[port["netdev"]]["rdma"])
+
+
+def here(port: PortFacts) -> bool:
+    """True while the port has its RDMA device."""
+    return bool(port["ibdev"]) and os.path.exists(f"/sys/class/infiniband/{port['ibdev']}")
+
+
+def iwarp(port: PortFacts) -> bool:
+    """True for an E810 that speaks iWARP, which is no RoCE."""
+    return port["nic"] == "irdma" and not store.read(store.NIC)[port["netdev"]]["devlink"]["enable_roce"]
+
+
 def _ports() -> list[PortFacts]:
-    """Ports whose RDMA driver is loaded."""
-    loaded = store.read(store.MODULES)
-    return [p for p in store.facts()["ports"] if p["ibdev"] and RDMA_DRIVERS.get(p["nic"]) in loaded]
+    return [port for port in store.facts()["ports"] if here(port)]
 
 
 def active_mtu(port: PortFacts) -> tuple[int, int]:

@@ -4,7 +4,7 @@ One-shot services really run; a timer is a process that sleeps and then starts i
 """
 
 # pathlib costs start-up time, which each call of a tool pays.
-# ruff: noqa: PTH103, PTH108, PTH114, PTH115, PTH208, PTH211
+# ruff: noqa: PTH103, PTH108, PTH113, PTH114, PTH115, PTH208, PTH211
 
 from __future__ import annotations
 
@@ -85,6 +85,8 @@ def start(unit: str) -> int:
     """Start a unit and what it requires; returns the status of the job."""
     if unit.endswith(".device"):
         return _fail(f"Failed to start {unit}: Operation refused, unit {unit} may not be started.", 4)
+    if enabled(unit) == "masked":
+        return _fail(f"Failed to start {unit}: Unit {unit} is masked.")
     if not _known(unit):
         return _fail(f"Failed to start {unit}: Unit {unit} not found.", 5)
     if active(unit) == "active":
@@ -125,6 +127,10 @@ def _start_built_in(unit: str) -> int:
     elif unit in network.SERVICES:
         network.apply(links=False)
     _record(unit, active="active", pid=0, since=time.time())
+    if unit == "lldpad.service":
+        from . import lldpad
+
+        lldpad.started()
     return 0
 
 
@@ -293,9 +299,11 @@ def _links(unit: str, loaded: units.Unit) -> list[str]:
 
 def _enable(unit: str) -> int:
     source = units.path(unit)
+    if enabled(unit) == "masked":
+        return _fail(f"Failed to enable unit: Unit file {units.ETC}/{unit} is masked.")
     if not source:
         if unit in units.BUILT_IN:
-            return 0
+            return _mark(unit, on=True)
         return _fail(f"Failed to enable unit: Unit file {unit} does not exist.")
     if "@." in unit:
         return _fail(f"Failed to enable unit: Unit name {unit} is missing the instance name.")
@@ -320,7 +328,45 @@ def _disable(unit: str) -> int:
     for link in _enabled_links(unit):
         os.unlink(link)
         sys.stderr.write(f'Removed "{link}".\n')
+    return _mark(unit, on=False) if unit in units.BUILT_IN and not units.path(unit) else 0
+
+
+def _mark(unit: str, on: bool) -> int:
+    """A unit that came with the host is to start at boot, or not."""
+    with store.opened(store.FLASH) as kept:
+        kept.setdefault("enabled units", {})[unit] = on
     return 0
+
+
+def _mask(unit: str) -> int:
+    link = f"{units.ETC}/{unit}"
+    if os.path.isfile(link) and not os.path.islink(link):
+        return _fail(f"Failed to mask unit: File {link} already exists.")
+    if not os.path.lexists(link):
+        os.symlink(os.devnull, link)
+        sys.stderr.write(f"Created symlink {link} → {os.devnull}.\n")
+    return 0
+
+
+def _unmask(unit: str) -> int:
+    link = f"{units.ETC}/{unit}"
+    if os.path.islink(link) and os.readlink(link) == os.devnull:
+        os.unlink(link)
+        sys.stderr.write(f'Removed "{link}".\n')
+    return 0
+
+
+def at_boot() -> None:
+    """Services that come with the host run if they are enabled."""
+    for unit in sorted(name for name in units.BUILT_IN if name.endswith(".service")):
+        if enabled(unit) != "enabled":
+            if units.BUILT_IN[unit] == "active":
+                _record(unit, active="inactive", pid=0)
+        elif active(unit) != "active":
+            start(unit)
+    for unit in (units.full(name) for name in store.facts()["services"]):
+        if unit not in units.BUILT_IN:
+            _record(unit, active="active", pid=0)
 
 
 def _enabled_links(unit: str) -> list[str]:
@@ -343,7 +389,10 @@ def enabled(unit: str) -> str:
         has = bool(_links(unit, units.Unit(unit, units.text(unit))))
         return "disabled" if has else "static"
     if unit in units.BUILT_IN:
-        return "enabled" if units.BUILT_IN[unit] == "active" else "disabled"
+        usual = units.BUILT_IN[unit] == "active" or unit in map(units.full, store.facts()["services"])
+        usual = usual or unit == units.network_manager()
+        kept = store.read(store.FLASH).get("enabled units", {})
+        return "enabled" if kept.get(unit, usual) else "disabled"
     return ""
 
 
@@ -375,6 +424,8 @@ def _systemctl(words: list[str]) -> int:
         "try-restart": lambda unit: _restart(unit) if active(unit) == "active" else 0,
         "enable": _enable,
         "disable": _disable,
+        "mask": _mask,
+        "unmask": _unmask,
         "cat": _cat,
         "status": _status,
     }
@@ -387,7 +438,7 @@ def _systemctl(words: list[str]) -> int:
     status = 0
     for unit in names:
         status = each[verb](unit) or status
-        if not status and verb in {"enable", "disable"} and "--now" in flags:
+        if not status and verb in {"enable", "disable", "mask"} and "--now" in flags:
             status = start(unit) if verb == "enable" else stop(unit)
     return status
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         kernel: str
         iproute: str
         niccli: str
+        mft: str
         manager: str
         management: str
         management_address: str
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
         pfc_timeout_ms: int
         priv_flags: dict[str, bool]
         devlink: dict[str, bool]
+        rdma: bool
         tos: int
         mode: str
         tclass: int

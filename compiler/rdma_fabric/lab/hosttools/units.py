@@ -42,6 +42,12 @@ BUILT_IN = {
 """Units that come with the host, and what they are after boot."""
 
 
+def network_manager() -> str:
+    """The unit of what manages this host's interfaces."""
+    known = {"ifupdown": "networking.service", "NetworkManager": "NetworkManager.service"}
+    return known.get(store.facts()["manager"], "systemd-networkd.service")
+
+
 def full(name: str) -> str:
     """A unit's name with its type; services may be named without."""
     types = (".service", ".timer", ".target", ".device", ".socket", ".mount", ".path")
@@ -142,9 +148,36 @@ def missing_device(unit: Unit) -> str:
     return ""
 
 
-def wanted() -> list[str]:
-    """Units that are enabled for targets and present devices, in the order of their After=."""
-    found: dict[str, Unit] = {}
+def escape(name: str) -> str:
+    """A name as part of a unit's name (systemd-escape, names of netdevs)."""
+    return name.replace("-", "\\x2d")
+
+
+def _in_folders(owner: str) -> list[str]:
+    """Units that are linked below an owner's `.wants` and `.requires`."""
+    found = []
+    for ending in (".wants", ".requires"):
+        folder = f"{ETC}/{owner}{ending}"
+        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        found += [name for name in names if path(name)]
+    return found
+
+
+def wanted_by(netdev: str) -> list[str]:
+    """Units that are enabled for the netdev's device."""
+    return _in_folders(f"sys-subsystem-net-devices-{escape(netdev)}.device")
+
+
+def bound_to(netdev: str) -> list[str]:
+    """Units known to run that stop when the netdev goes."""
+    device = f"sys-subsystem-net-devices-{escape(netdev)}.device"
+    names = [name for name in store.read(store.UNITS) if "(" not in name and path(name)]
+    return [name for name in names if device in Unit(name, text(name)).words("Unit", "BindsTo")]
+
+
+def wanted(more: list[str] | None = None) -> list[str]:
+    """Units that are enabled for targets and present devices, and more, in the order of their After=."""
+    found: dict[str, Unit] = {name: Unit(name, text(name)) for name in map(full, more or []) if path(name)}
     for folder in sorted(os.listdir(ETC)):
         if not folder.endswith((".wants", ".requires")):
             continue
