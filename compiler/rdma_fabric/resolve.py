@@ -427,23 +427,28 @@ class _Resolver:
                 return None
             wishes, merged = found
             if node.is_host:
-                self._known_class(wishes, merged)
+                self._known_classes(wishes, merged)
             self.settings[key] = _PortBuilder(
                 wishes, merged, node.is_host, port, cable, self.gone, ib, self._ipoib_mtu(port.network)
             ).plan()
         return self.settings[key]
 
-    def _known_class(self, wishes: Wishes, merged: Merged) -> None:
-        """A RoCE class that no port of the host has marks nothing, which nobody would notice."""
-        name = wishes.hosts.roce_class
-        if not name or name in wishes.classes or wishes.rdma.transport == "infiniband":
-            return
-        position = merged.position(("hosts", "roce_class")) or self.document.position(())
-        near = did_you_mean(name, wishes.classes)
-        known = f"did you mean {near}?" if near else f"classes are {', '.join(wishes.classes) or 'none'}"
-        finding = input_finding("reference", f"there is no class {name}", position, known, found=name)
-        if finding not in self.findings:
-            self.findings.append(finding)
+    def _known_classes(self, wishes: Wishes, merged: Merged) -> None:
+        """A class that no port of the host has marks nothing and gets no buffer: nobody would notice."""
+        hosts = wishes.hosts
+        named: list[tuple[tuple[str, ...], str]] = [
+            (("hosts", "buffers", name), name) for name in hosts.buffers
+        ]
+        named += [(("hosts", "roce_class"), hosts.roce_class)] if hosts.roce_class else []
+        for path, name in named if wishes.rdma.transport != "infiniband" else ():
+            if name in wishes.classes:
+                continue
+            position = merged.position(path) or self.document.position(())
+            near = did_you_mean(name, wishes.classes)
+            known = f"did you mean {near}?" if near else f"classes are {', '.join(wishes.classes) or 'none'}"
+            finding = input_finding("reference", f"there is no class {name}", position, known, found=name)
+            if finding not in self.findings:
+                self.findings.append(finding)
 
     def _ib(self, node: Node, port: Port) -> IbPort | None:
         """What the subnet manager gives a host port; None for every other port."""

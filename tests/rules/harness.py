@@ -4,8 +4,9 @@ A case file holds `pass` and `fail` lists. Each case may have
   base:     the folder of the sound fabric, instead of `base` (`base-ib`: InfiniBand)
   edit:     {file: {text: new text}}   exact replacements in a file of the base
   append:   {file: text}               text after the end of a file
-  observed: {node: {running: {PORT: settings}, system: {...}, stored: {PORT: settings}, speed: {PORT: Gbit/s},
-            notes: [...], neighbours: [[PORT, NODE, PORT]]}}   settings as in `observe -o`; a DSCP map may be
+  observed: {node: {running: {PORT: settings}, system: {...}, stored: {PORT: settings},
+            pending: {PORT: settings}, speed: {PORT: Gbit/s}, notes: [...],
+            neighbours: [[PORT, NODE, PORT]]}}   settings as in `observe -o`; a DSCP map may be
             written {26: 0}
   today:    the date on which waivers are judged
 `expect` (fail) lists every finding beyond those of the sound fabric (but for what platforms say about
@@ -88,11 +89,13 @@ def report(data: Mapping[str, Any], folder: Path) -> Report:
 
 def observation(data: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON of one node from a case's shorthand."""
-    assert set(data) <= {"running", "system", "stored", "speed", "notes", "neighbours"}, data
+    layers = {"running", "system", "stored", "pending", "speed"}
+    assert set(data) <= {*layers, "notes", "neighbours"}, data
     speeds = data.get("speed", {})
     found: dict[str, Any] = {"running": _layer(data.get("running", {}), speeds, data.get("system"))}
-    if "stored" in data:
-        found["stored"] = _layer(data["stored"], {}, None)
+    for layer in ("stored", "pending"):
+        if layer in data:
+            found[layer] = _layer(data[layer], {}, None)
     found |= {name: data[name] for name in ("notes", "neighbours") if name in data}
     return found
 

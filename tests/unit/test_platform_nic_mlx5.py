@@ -1061,6 +1061,16 @@ def test_buffers_that_nobody_gave_are_left_to_the_card() -> None:
     assert "BUFFERS" not in knobs.knobs_of(half, PORT)
 
 
+def test_buffers_are_given_all_or_none() -> None:
+    wish = buffered(130944, 150016)
+    rest = tuple(
+        one if priority == 3 else replace(one, headroom=UNMANAGED)
+        for priority, one in enumerate(wish.qos.classes)
+    )
+    _, faults = realized(replace(wish, qos=replace(wish.qos, classes=rest)))
+    assert faults == [("error", "qos.classes")]
+
+
 def test_a_change_of_buffers() -> None:
     found = change(buffered(130944, 150016))
     assert "mlnx_qos -i eth0 --buffer_size 130944,150016,0,0,0,0,0,0" in found.lines

@@ -12,7 +12,7 @@ from rdma_fabric.checker.scopes import NodeView, PortView
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.inventory.types import Inventory, Link
 from rdma_fabric.resolve import NodePlan, PortPlan, Resolved
-from rdma_fabric.state import NodeState, Observation, PortState
+from rdma_fabric.state import NodeState, Observation, PortState, waiting
 
 NETDEV_OVERHEAD = 96
 """Bytes that the kernel takes off a netdev MTU before it picks the RDMA MTU: GRH 40, UDP 8, BTH 12, XRC 4,
@@ -99,6 +99,7 @@ class _Builder:
             networks={port: spec.ports[port].network for port in plan.ports},
             need_mtu={port.name: need_mtu(port, plan.ports[port.name].wishes.rdma.mtu) for port in hw.ports},
             stored=_lay_over(wanted, seen.stored) if seen and seen.stored else None,
+            waiting=waiting(wanted, seen) if seen else frozenset(),
             notes=seen.notes if seen else (),
             node_state=spec.state,
         )

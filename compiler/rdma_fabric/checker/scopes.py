@@ -111,6 +111,8 @@ class NodeView:
     """Port -> IP MTU in bytes that its RDMA MTU needs."""
     stored: NodeState | None = None
     """What a reboot brings back, where it was observed."""
+    waiting: frozenset[str] = frozenset()
+    """Paths of settings that are written and wait for a reset."""
     notes: tuple[str, ...] = ()
     """What the observation says beyond the settings."""
     node_state: str = "active"

@@ -218,6 +218,8 @@ class Traits:
     """What this platform cannot do, for the docs."""
     netdev_bound: Mapping[int, int] = field(default_factory=dict)
     """NIC platforms: RDMA MTU -> least netdev MTU in bytes."""
+    nv: bool = False
+    """NIC platforms: non-volatile settings of the card are read and written."""
     transports: tuple[str, ...] = ("rocev2",)
     """Transports of the networks that this platform's ports may be in."""
     defaults: PortSettings = _NOTHING

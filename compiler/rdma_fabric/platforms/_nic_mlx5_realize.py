@@ -185,7 +185,27 @@ class Realize:
 
     def _classes(self, wanted: tuple[ClassState, ...]) -> tuple[ClassState, ...]:
         shares = self._shares(wanted)
-        return tuple(self._class(index, one, shares) for index, one in enumerate(wanted))
+        before = len(self.faults)
+        self._all_buffers(wanted)
+        found = tuple(self._class(index, one, shares) for index, one in enumerate(wanted))
+        if any(one.severity is Severity.ERROR for one in self.faults[before:]):
+            none = NOT_APPLICABLE
+            found = tuple(replace(one, headroom=_none(one.headroom), group=none) for one in found)
+        return found
+
+    def _all_buffers(self, wanted: tuple[ClassState, ...]) -> None:
+        """Sizes are written for all buffers at once; one without a size would have none."""
+        sized = {one.group for one in wanted if isinstance(one.headroom, Amount)}
+        bare = {one.group for one in wanted if isinstance(one.group, int)} - sized
+        if sized - {*Absent} and bare:
+            self._fault(
+                Severity.ERROR,
+                "qos.classes",
+                "receive buffers by hand",
+                "",
+                f"buffer {min(bare)} has no size: the card's buffers are given all or none",
+                "give the class with `dscp: rest` a size in hosts.buffers too",
+            )
 
     def _class(self, index: int, wanted: ClassState, shares: list[Share | None] | None) -> ClassState:
         tx, rx = wanted.pfc_tx, wanted.pfc_rx

@@ -126,6 +126,7 @@ class NicMlx5:
             "change the link type of a card, or the mode of a BlueField; burn firmware",
         ),
         netdev_bound=host.NETDEV_BOUND,
+        nv=True,
     )
 
     # ------------------------------------------------------------ realize

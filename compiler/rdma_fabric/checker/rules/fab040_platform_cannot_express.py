@@ -30,6 +30,8 @@ from rdma_fabric.platforms._contract import Fault
 
 def _check(node: NodeView) -> Iterator[Hit]:
     for fault in node.faults:
+        if fault.contradicts:
+            continue
         key = setting_key(fault.setting) or fault.setting
         severity = _severity(node, fault, key)
         used = f"uses {fault.used} instead" if fault.used else "leaves it out"

@@ -1,8 +1,9 @@
 """Another program writes the same settings.
 
 What it checks
-    Agents found on an observed node that own QoS or MTU too: an LLDP agent with DCBX, a NIC operator, a
-    fabric manager, a vendor's RoCE macro.
+    Agents found on an observed node that own QoS or MTU too: an LLDP agent with DCBX (also one in the NIC's
+    firmware, unless `pfc: {dcbx: ...}` asks for it), a NIC operator, a BlueField whose own system owns the
+    card, a fabric manager, a vendor's RoCE macro.
 
 Why it breaks RDMA
     Two owners take turns: what was applied holds until the other one runs again, at the next boot, link
@@ -23,15 +24,19 @@ from collections.abc import Iterator
 
 from rdma_fabric.checker.scopes import Hit, NodeRule, NodeView
 from rdma_fabric.findings import Severity
-from rdma_fabric.state import Absent
+from rdma_fabric.state import FIRMWARE_AGENT, Absent
 
 
 def _check(node: NodeView) -> Iterator[Hit]:
     owners = node.state.system.owners
-    if node.observed and not isinstance(owners, Absent) and owners:
+    if not node.observed or isinstance(owners, Absent):
+        return
+    meant = {FIRMWARE_AGENT.format(p.name) for p in node.wanted.ports if p.settings.qos.dcbx == "firmware"}
+    others = [one for one in owners if one not in meant]
+    if others:
         yield Hit(
             setting="owners",
-            found=", ".join(owners),
+            found=", ".join(others),
             wanted="nobody but fabric",
             message="{where}: another program writes the same settings",
             help="switch it off on this node, or leave these settings out of the intent",

@@ -1,0 +1,94 @@
+"""What the intent says of the cards in hosts: NV settings, versions, receive buffers, job environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rdma_fabric.findings import InputError
+from rdma_fabric.state import UNMANAGED, Amount
+from tests.support.inputs import GROUPS, INTENT, fabric
+
+
+def with_hosts(text: str) -> str:
+    return f"{INTENT}hosts: {text}\n"
+
+
+def complaint(folder: Path, hosts: str) -> str:
+    with pytest.raises(InputError) as caught:
+        fabric(folder, with_hosts(hosts))
+    return " / ".join(f"{one.message} {one.help}" for one in caught.value.findings)
+
+
+def test_nv_settings_reach_the_ports_of_their_kind(tmp_path: Path) -> None:
+    found = fabric(tmp_path, with_hosts("{nv: {mlx5: {CNP_DSCP: 48, ATS_ENABLED: false}, bnxt: {X_Y: 1}}}"))
+    plan = found.plans["gpu01"]
+    eth0 = plan.ports["eth0"]
+    assert eth0.settings.nic.nv == (("ATS_ENABLED", "0"), ("CNP_DSCP", "48"))
+    assert eth0.origins["nic"].file.endswith("fabric.yaml")
+    # What the cards are asked for when they are read.
+    assert plan.hardware.option("nv") == "ATS_ENABLED CNP_DSCP"
+    assert found.plans["leaf01"].ports["e1"].settings.nic.nv == ()
+    assert found.plans["leaf01"].hardware.option("nv") == ""
+
+
+def test_one_port_may_have_its_own(tmp_path: Path) -> None:
+    override = "overrides: [{where: port=eth2, set: {hosts.nv.mlx5.CNP_DSCP: 4}}]\n"
+    found = fabric(tmp_path, with_hosts("{nv: {mlx5: {CNP_DSCP: 48}}}") + override)
+    ports = found.plans["gpu01"].ports
+    assert [dict(ports[name].settings.nic.nv)["CNP_DSCP"] for name in ("eth0", "eth2")] == ["48", "4"]
+
+
+def test_a_vf_has_no_nv_settings(tmp_path: Path) -> None:
+    groups = GROUPS.replace("eth2: {", "eth2: {kind: vf, parent: eth1, ")
+    found = fabric(tmp_path, with_hosts("{nv: {mlx5: {CNP_DSCP: 48}}}"), groups=groups)
+    assert found.plans["gpu01"].ports["eth2"].settings.nic.nv == ()
+
+
+@pytest.mark.parametrize(
+    ("hosts", "text"),
+    [
+        ("{nv: {mlx5: {CNP_DSCP_P1: 4}}}", "write CNP_DSCP; every port takes its own number"),
+        ("{nv: {mlx5: {cnp_dscp: 4}}}", "cnp_dscp"),
+        ("{nv: {MLX5: {CNP_DSCP: 4}}}", "MLX5"),
+        ("{nv: {mlx5: {CNP_DSCP: [4]}}}", "write one text or number"),
+        ("{firmware: {mlx5: 28.43}}", "is not a version write it in quotes"),
+        ("{firmware: {mlx5: {}}}", "firmware"),
+        ("{firmware: {mlx5: {any: [28]}}}", "'28' is not a version"),
+        ("{firmware: {mlx5: [a b]}}", "a b"),
+        ("{buffers: {rocee: 128KiB}}", "there is no class rocee did you mean roce?"),
+        ("{buffers: {roce: 128}}", "128"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, hosts: str, text: str) -> None:
+    assert text in complaint(tmp_path, hosts)
+
+
+@pytest.mark.parametrize(
+    ("text", "sets"),
+    [
+        ("28.43.3608", {"any": ("28.43.3608",)}),
+        ('["28.43.*", 28.39.3560]', {"any": ("28.43.*", "28.39.3560")}),
+        ("{MT_0000000838: 28.43.3608, any: [1.2.3]}", {"MT_0000000838": ("28.43.3608",), "any": ("1.2.3",)}),
+        ("{MCX755106AS-HEA_Ax: 28.43.3608}", {"MCX755106AS-HEA_Ax": ("28.43.3608",)}),
+    ],
+)
+def test_versions(tmp_path: Path, text: str, sets: dict[str, tuple[str, ...]]) -> None:
+    found = fabric(tmp_path, with_hosts(f"{{firmware: {{mlx5: {text}}}, drivers: {{mlx5: {text}}}}}"))
+    hosts = found.plans["gpu01"].ports["eth0"].wishes.hosts
+    assert hosts.firmware["mlx5"] == hosts.drivers["mlx5"] == sets
+
+
+def test_buffers(tmp_path: Path) -> None:
+    found = fabric(tmp_path, with_hosts("{buffers: {roce: 150KB, default: 64KiB}}"))
+    classes = found.plans["gpu01"].ports["eth0"].settings.qos.classes
+    assert [one.group for one in classes] == [0, 0, 0, 1, 0, 0, 0, 0]
+    assert [one.headroom for one in classes] == [Amount(150000 if p == 3 else 65536) for p in range(8)]
+    switch = found.plans["leaf01"].ports["e1"].settings.qos.classes
+    assert {one.group for one in switch} == {UNMANAGED}
+    # The rest's own size is missing: its priorities have a buffer of unknown size, which no card takes.
+    half = fabric(tmp_path, with_hosts("{buffers: {roce: 150KB}}")).plans["gpu01"].ports["eth0"].settings.qos
+    assert [one.headroom for one in half.classes][2:4] == [UNMANAGED, Amount(150000)]
+    without = fabric(tmp_path).plans["gpu01"].ports["eth0"].settings.qos.classes
+    assert {(one.group, one.headroom) for one in without} == {(UNMANAGED, UNMANAGED)}
