@@ -9,9 +9,9 @@ from typing import Any, Literal
 from rdma_fabric.inventory.types import Inventory
 from rdma_fabric.plan.changes import Target
 from rdma_fabric.settings import Deviation, deviations
-from rdma_fabric.state import NodeState, Observation, differences
+from rdma_fabric.state import NodeState, Observation, differences, waiting
 
-Layer = Literal["running", "stored"]
+Layer = Literal["running", "stored", "pending"]
 Word = Literal["clean", "drift", "unknown", "stale", "note", "busy", "skipped"]
 """State of a node. stale: not read by the last try; busy: in the scope of a run that is going on; note:
 not as wanted, but not in state active."""
@@ -21,7 +21,8 @@ not as wanted, but not in state active."""
 class Drift:
     """One setting of one node that is not as wanted.
 
-    layer running: works wrongly now; stored: works rightly now but a reboot brings back `found`.
+    layer running: works wrongly now; stored: works rightly now but a reboot brings back `found`;
+    pending: works wrongly now, is written, and waits for a reset of its device.
     """
 
     layer: Layer
@@ -85,7 +86,7 @@ def find_drift(
             rows.append(NodeDrift(name, life, failure=failures[name]))
         elif name in targets:
             seen = observations[name]
-            key = (id(targets[name]), seen.running, seen.stored)
+            key = (id(targets[name]), seen.running, seen.stored, seen.pending)
             if key not in cache:
                 cache[key] = _compare(targets[name].wanted, seen)
             found, unknown = cache[key]
@@ -95,7 +96,12 @@ def find_drift(
 
 def _compare(wanted: NodeState, seen: Observation) -> tuple[tuple[Drift, ...], tuple[Deviation, ...]]:
     now = deviations(differences(wanted, seen.running), wanted, seen.running)
-    drifts = [Drift("running", one) for one in now if not one.unknown]
+    written = waiting(wanted, seen)
+    drifts = [
+        Drift("pending" if written.issuperset(one.paths) else "running", one)
+        for one in now
+        if not one.unknown
+    ]
     live = {(one.port, one.key) for one in now}
     if seen.stored is not None:
         later = deviations(differences(wanted, seen.stored), wanted, seen.stored)

@@ -17,7 +17,7 @@ from referencing import Registry, Resource
 from rdma_fabric import platforms
 from rdma_fabric.cli import main
 from rdma_fabric.codec import dump_observations, load_observations
-from rdma_fabric.drift import Drift, NodeDrift
+from rdma_fabric.drift import Drift, Layer, NodeDrift
 from rdma_fabric.findings import Severity
 from rdma_fabric.plan.base import BaseChange
 from rdma_fabric.plan.changes import Plan, PlanRow
@@ -206,10 +206,9 @@ def test_runs() -> None:
 
 
 def test_drift() -> None:
+    drifts = tuple(Drift(layer, TROUBLE) for layer in typing.get_args(Layer))
     rows = [
-        NodeDrift(
-            "gpu07", "active", (Drift("running", TROUBLE), Drift("stored", TROUBLE)), (TROUBLE,), ("odd",)
-        ),
+        NodeDrift("gpu07", "active", drifts, (TROUBLE,), ("odd",)),
         NodeDrift("gpu08", "planned", failure="refused"),
         NodeDrift("gpu09", "retired", skipped="retired"),
     ]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from rdma_fabric.drift import find_drift
 from rdma_fabric.findings import InputError
-from rdma_fabric.state import UNMANAGED, Amount
+from rdma_fabric.plan.changes import Target
+from rdma_fabric.state import UNMANAGED, Amount, NodeState, Observation
+from rdma_fabric.views.drift_text import drift_text
+from rdma_fabric.views.output import Output
 from tests.support.inputs import GROUPS, INTENT, fabric
 
 
@@ -92,3 +97,41 @@ def test_buffers(tmp_path: Path) -> None:
     assert [one.headroom for one in half.classes][2:4] == [UNMANAGED, Amount(150000)]
     without = fabric(tmp_path).plans["gpu01"].ports["eth0"].settings.qos.classes
     assert {(one.group, one.headroom) for one in without} == {(UNMANAGED, UNMANAGED)}
+
+
+def _with_nv(state: NodeState, **values: str) -> NodeState:
+    ports = tuple(
+        replace(
+            port,
+            settings=replace(
+                port.settings,
+                nic=replace(port.settings.nic, nv=tuple(values.items()) if port.name == "eth0" else ()),
+            ),
+        )
+        for port in state.ports
+    )
+    return replace(state, ports=ports)
+
+
+def test_drift_tells_a_setting_that_waits_for_a_reset(tmp_path: Path) -> None:
+    found = fabric(tmp_path, with_hosts("{nv: {mlx5: {CNP_DSCP: 48, ATS_ENABLED: 0}}}"))
+    plan = found.plans["gpu01"]
+    wanted = _with_nv(plan.state, ATS_ENABLED="0", CNP_DSCP="48")
+    seen = Observation(
+        running=_with_nv(wanted, ATS_ENABLED="1", CNP_DSCP="0"),
+        stored=_with_nv(wanted, ATS_ENABLED="1", CNP_DSCP="48"),
+        pending=_with_nv(wanted, ATS_ENABLED="1", CNP_DSCP="48"),
+    )
+    targets = {"gpu01": Target(wanted, plan.hardware)}
+    skipped = {name: "not asked" for name in found.plans if name != "gpu01"}
+    rows = find_drift(found.inventory, targets, {"gpu01": seen}, {}, skipped)
+    [row] = [one for one in rows if one.node == "gpu01"]
+    assert [(one.layer, one.deviation.title) for one in row.drifts] == [
+        ("running", "NV ATS_ENABLED"),
+        ("pending", "NV CNP_DSCP"),
+    ]
+    assert row.counts
+    text = drift_text([row], Output(color=False))
+    assert text.splitlines()[1] == (
+        "gpu01 eth0 NV CNP_DSCP: found 0, wanted 48: written, waits for a reset of its device"
+    )

@@ -45,6 +45,8 @@ def _node_text(row: NodeDrift, out: Output) -> list[str]:
         what = one.deviation
         reboot = "after a reboot " if one.layer == "stored" else ""
         values = f"{reboot}found {what.found}, wanted {what.wanted}"
+        if one.layer == "pending":
+            values += ": written, waits for a reset of its device"
         lines.append(f"{out.paint(row.node, style)} {what.setting}: {values}{mark}")
     if row.unknown:
         names = ", ".join(one.setting for one in row.unknown[:4])

@@ -37,6 +37,8 @@ def _event(one: Event, out: Output) -> str:
     if one.what == "gone":
         return f"{out.paint(where, 'good')}: is as wanted again ({one.wanted}), was {one.found}"
     more = "" if one.what == "appeared" else ", changed again"
+    if one.layer == "pending":
+        more += ": written, waits for a reset of its device"
     return f"{out.paint(where, 'error')}: {reboot}found {one.found}, wanted {one.wanted}{more}"
 
 
