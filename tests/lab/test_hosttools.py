@@ -257,25 +257,6 @@ def test_bnxt_takes_ets_then_pfc(host: Host) -> None:
     assert host.nic("ens4np0")["pfc"][3]
 
 
-def test_e810_belongs_to_the_firmware_until_told(host: Host) -> None:
-    assert said(host, "dcb dcbx show dev ens5f0") == "lld-managed ieee \n"
-    said(host, "ethtool --set-priv-flags ens5f0 fw-lldp-agent off")
-    assert said(host, "ethtool --show-priv-flags ens5f0").endswith("fw-lldp-agent     : off\n")
-    said(host, "dcb app add dev ens5f0 dscp-prio 26:3")
-    assert run(host, "dcb app add dev ens5f0 dscp-prio 26:4")[0] == 1
-    assert "DSCP value 0x1a already user mapped" in said(host, "dmesg")
-    said(host, "dcb app del dev ens5f0 dscp-prio 26:3 && dcb app add dev ens5f0 dscp-prio 26:4")
-    assert app(host, "ens5f0") == {26: 4}
-
-
-def test_e810_has_one_protocol_at_a_time(host: Host) -> None:
-    bdf = "pci/0000:5b:00.0"
-    line = f"devlink dev param set {bdf} name {{}} value {{}} cmode runtime"
-    code, _, error = run(host, line.format("enable_roce", "true"))
-    assert (code, "iWARP is currently enabled. This device cannot enable" in error) == (1, True)
-    said(host, f"{line.format('enable_iwarp', 'false')} && {line.format('enable_roce', 'true')}")
-
-
 # --- vendor stack attributes ---
 
 

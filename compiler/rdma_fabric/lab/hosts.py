@@ -99,6 +99,7 @@ TRAITS = {
     "fixed-link-type": "mlx5: no LINK_TYPE parameter",
     "mp17": "bnxt: eight traffic classes in firmware, not three",
     "no-service-profile": "bnxt: firmware without service profile types; the driver owns the CNP class",
+    "4tc": "irdma: four traffic classes, not eight",
     "fw-lldp": "bnxt: the firmware runs LLDP and DCBX (NVM)",
 }
 """Words that make a port's hardware differ from the usual; those of other NICs say nothing."""

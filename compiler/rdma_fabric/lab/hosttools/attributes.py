@@ -280,7 +280,8 @@ def _rdma_cm(port: PortFacts) -> Folder:
 
 def _irdma(port: PortFacts) -> Folder:
     folder = Folder()
-    for name in ("roce_dcqcn_enable", "roce_dctcp_enable", "roce_timely_enable"):
+    kinds = ("dcqcn", "dctcp", "timely")
+    for name in (f"{protocol}_{kind}_enable" for protocol in ("roce", "iw") for kind in kinds):
 
         def write(text: str, name: str = name) -> None:
             value = integer(text, 1)

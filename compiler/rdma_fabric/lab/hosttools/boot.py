@@ -36,6 +36,7 @@ def coldplug() -> list[str]:
         if devices.here(port["netdev"]):
             wants += udev.apply(udev.Device("add", "net", port["netdev"])).wants()
         if rdma.loaded(port):
+            devices.rdma_state(port)
             sysfs.add_rdma(port)
             wants += udev.apply(udev.Device("add", "infiniband", port["ibdev"])).wants()
             devices.vendor(port["ibdev"])

@@ -72,12 +72,19 @@ def plug(port: PortFacts) -> None:
 
 def plug_rdma(port: PortFacts) -> None:
     """The RDMA device is there anew: RDMA-CM's defaults start over."""
-    with store.port_state(port["netdev"]) as state:
-        state["tos"], state["mode"], state["tclass"] = 0, "RoCE v2", -1
-        has = state["rdma"]
-    if has and port["ibdev"]:
+    rdma_state(port)
+    if rdma.loaded(port):
         sysfs.add_rdma(port)
         appeared("infiniband", port["ibdev"])
+
+
+def rdma_state(port: PortFacts) -> None:
+    """What an RDMA driver sets when it makes a device."""
+    given = store.read(store.MODULES).get("irdma", {}) if port["nic"] == "irdma" else {}
+    with store.port_state(port["netdev"]) as state:
+        state["tos"], state["mode"], state["tclass"] = 0, "RoCE v2", -1
+        if port["nic"] == "irdma":
+            state["cc"] = {"roce_dcqcn_enable": int(given.get("dcqcn_enable", "0") == "1")}
 
 
 def appeared(subsystem: str, name: str) -> None:
@@ -137,13 +144,11 @@ def vendor(ibdev: str) -> None:
 
 def restart(port: PortFacts) -> None:
     """The driver of one function is reloaded (`devlink dev reload`, or unbind and bind)."""
-    had = rdma.here(port)
-    if had:
+    if rdma.here(port):
         unplug_rdma(port)
     unplug(port)
     plug(port)
-    if had:
-        plug_rdma(port)
+    plug_rdma(port)
 
 
 def reset(ports: list[PortFacts]) -> None:

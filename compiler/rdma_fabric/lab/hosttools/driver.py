@@ -23,8 +23,9 @@ ENOTSUPP = 524  # kernel-internal, leaks through netlink as it is
 ROCE_UDP_PORT = 4791
 _TOTAL_BUFFER = 262016
 _CELL = 128
-# The inbox irdma driver starts as iWARP (Linux 6.1 ice_devlink.c).
-_PROTOCOLS = {"enable_iwarp": True, "enable_roce": False}
+# The kernel's ice starts its RDMA function as RoCEv2 (Linux 6.1 ice_idc.c, ice_init_rdma).
+_PROTOCOLS = {"enable_roce": True, "enable_iwarp": False}
+_ICE_FLAGS = ("link-down-on-close", "vf-true-promisc-support", "mdd-auto-reset-vf", "vf-vlan-pruning")
 
 
 def refuse(code: int, reason: str = "") -> OSError:
@@ -56,7 +57,7 @@ def defaults(port: PortFacts) -> Port:
         "pause": [True, True],
         "rings": [1024, 1024] if mlx5 else [2048, 2048] if irdma else [511, 511],
         "pfc_timeout_ms": 0,
-        "priv_flags": {"fw-lldp-agent": True} if irdma else {},
+        "priv_flags": {"fw-lldp-agent": True, **dict.fromkeys(_ICE_FLAGS, False)} if irdma else {},
         "devlink": {"enable_roce": True} if mlx5 else dict(_PROTOCOLS) if irdma else {},
         "rdma": True,
         "tos": 0,
@@ -106,6 +107,10 @@ def reload(facts: PortFacts, port: Port) -> None:
         if fresh["trust"] == "dscp" and facts["stack"] == "inbox":
             fresh["apps"] = [[DSCP, priority, point] for point, priority in enumerate(fresh["dscp"])]
     fresh["rdma"] = port["rdma"]  # as read from flash when the machine started
+    if facts["nic"] == "mlx5" and "enable_roce" in port["staged"]:
+        # A driverinit parameter of devlink: it waits for a reload, and stays with the device.
+        fresh["devlink"]["enable_roce"] = bool(port["staged"]["enable_roce"])
+        fresh["staged"]["enable_roce"] = port["staged"]["enable_roce"]
     fresh["bounces"], fresh["counters"] = port["bounces"] + 1, port["counters"]
     port.update(fresh)
 
@@ -343,6 +348,10 @@ class Irdma(Nic):
 
     supported = True
 
+    def __init__(self, facts: PortFacts, port: Port) -> None:
+        super().__init__(facts, port)
+        self.tcs = self.pfc_cap = 4 if store.trait(facts, "4tc") else 8
+
     def set_ets(self, prio_tc: list[int], tsa: list[str], bw: list[int]) -> None:
         """All-zero shares give TC0 everything; in DSCP mode the priority map stays 1:1."""
         self._owner()
@@ -360,43 +369,66 @@ class Irdma(Nic):
             bounce(self.facts, self.port)
 
     def set_pfc(self, enabled: list[bool], delay: int) -> None:
-        """Any change resets the netdev."""
+        """Any change resets the netdev; the length of the cable is not taken."""
         self._owner()
-        if (list(enabled), delay) != (self.port["pfc"], self.port["cable"]):
-            self.port["pfc"], self.port["cable"] = list(enabled), delay
+        if list(enabled) != self.port["pfc"]:
+            self.port["pfc"] = list(enabled)
             bounce(self.facts, self.port)
 
     def add_app(self, selector: int, priority: int, protocol: int) -> None:
         """DSCP only; a mapped DSCP must be deleted first; the first entry switches the mode."""
+        if selector != DSCP:
+            raise refuse(errno.EINVAL)
         if self.port["dcbx"] & LLD_MANAGED:
             raise refuse(errno.EINVAL, self._log("can't do DSCP QoS when FW DCB agent active"))
         self._owner()
-        if selector != DSCP or protocol > 63:
-            raise refuse(errno.EINVAL)
-        if not 0 <= priority < self.tcs:
+        if protocol > 63:
+            raise refuse(errno.EINVAL, self._log(f"DSCP value 0x{protocol:04X} out of range"))
+        if priority >= self.tcs:
             raise refuse(errno.EINVAL, self._log(f"TC {priority} out of range, max TC {self.tcs}"))
+        if [DSCP, priority, protocol] in self.port["apps"]:
+            raise refuse(errno.EEXIST)
         if any(entry[0] == DSCP and entry[2] == protocol for entry in self.port["apps"]):
-            raise refuse(errno.EINVAL, self._log(f"DSCP value 0x{protocol:x} already user mapped"))
+            raise refuse(errno.EINVAL, self._log(f"DSCP value 0x{protocol:04X} already user mapped"))
         if self.port["trust"] != "dscp":
-            self.port["trust"], self.port["prio_tc"] = "dscp", list(range(8))
+            self._to_dscp_mode()
         self.port["dscp"][protocol] = priority
         self._table_add([DSCP, priority, protocol])
         bounce(self.facts, self.port)
 
+    def _to_dscp_mode(self) -> None:
+        """Defaults of the mode: priorities are classes, all share by ETS, the first has everything."""
+        store.log(self._log("Switched QoS to L3 DSCP mode"))
+        self.port["trust"], self.port["dscp"] = "dscp", [0] * 64
+        for tc in range(self.tcs):  # with fewer than eight classes these blocks overlap
+            for point in range(tc * self.tcs, tc * self.tcs + 8):
+                self.port["dscp"][point] = tc
+                if self.tcs < 8:
+                    self.port["dscp"][point + self.tcs * 8] = tc
+        self.port["prio_tc"] = list(range(8))
+        self.port["tsa"], self.port["bw"] = ["ets"] * 8, [100, *[0] * 7]
+
     def del_app(self, selector: int, priority: int, protocol: int) -> None:
-        """The last entry gone, the port is back in VLAN mode with software defaults."""
-        self._owner()
+        """A code point is then on priority DSCP modulo 8; after the last the port is in VLAN mode."""
+        if self.port["dcbx"] & LLD_MANAGED:
+            text = "can't delete DSCP netlink app when FW DCB agent is active"
+            raise refuse(errno.EINVAL, self._log(text))
         self._table_del([selector, priority, protocol])
-        self.port["dscp"][protocol] = protocol >> 3
+        self.port["dscp"][protocol] = protocol % 8
         if not self.port["apps"]:
+            store.log(self._log("Switched QoS to L2 VLAN mode"))
             fresh = defaults(self.facts)
             for key in ("trust", "dscp", "prio_tc", "tsa", "bw", "pfc", "cable"):
                 self.port[key] = fresh[key]
         bounce(self.facts, self.port)
 
     def set_dcbx(self, mode: int) -> int:
-        """Software mode only, and only while the firmware agent is off."""
-        if self.port["dcbx"] & LLD_MANAGED or mode & LLD_MANAGED or not mode & HOST or mode & CEE:
+        """Software modes only, while the firmware agent is off; the mode that is set is refused too."""
+        if self.port["dcbx"] & LLD_MANAGED or mode & LLD_MANAGED or not mode & HOST:
+            return 1
+        if mode & CEE and (mode & IEEE or self.port["trust"] == "dscp"):
+            return 1
+        if mode == self.port["dcbx"]:
             return 1
         self.port["dcbx"] = mode
         return 0
@@ -406,7 +438,7 @@ class Irdma(Nic):
             raise refuse(errno.EINVAL)
 
     def _log(self, text: str) -> str:
-        return f"ice {self.facts['bdf']}: {text}"
+        return f"ice {self.facts['bdf']} {self.facts['netdev']}: {text}"
 
 
 KINDS: dict[str, type[Nic]] = {"mlx5": Mlx5, "bnxt": Bnxt, "irdma": Irdma}

@@ -27,6 +27,7 @@ _LONG = {
 }
 _UNSUPPORTED = "netlink error: Operation not supported"
 _RING_MOST = 8192
+_PER_PRIORITY = ("packets", "bytes", "pause", "pause_duration")
 
 
 def main(name: str, arguments: list[str]) -> int:
@@ -125,6 +126,9 @@ def _set_pause(facts: PortFacts, port: Port, words: list[str]) -> int:
         return _fail("ethtool: bad command line argument(s)\nFor more information run ethtool -h", 1)
     if wanted.get("autoneg") == "on":
         return _fail("netlink error: Invalid argument", 76)
+    if facts["nic"] == "irdma" and any(port["pfc"]):
+        store.log(f"ice {facts['bdf']}: Priority flow control enabled. Cannot set link flow control.")
+        return _fail(_UNSUPPORTED, 76)
     for index, name in enumerate(("rx", "tx")):
         if name in wanted:
             port["pause"][index] = wanted[name] == "on"
@@ -162,16 +166,27 @@ def _set_rings(facts: PortFacts, port: Port, words: list[str]) -> int:
     return 0
 
 
+def _names(nic: str) -> list[str]:
+    """Counters that each driver has, those about pause and loss among them."""
+    stems: tuple[str, ...]
+    if nic == "bnxt":
+        names = ["rx_total_frames", "tx_total_frames", "rx_total_discard_pkts", "link_down_events"]
+        stems = ("rx_pfc_ena_frames_pri{}", "tx_pfc_ena_frames_pri{}", "rx_bytes_pri{}", "tx_bytes_pri{}")
+    elif nic == "irdma":
+        names = ["rx_packets", "tx_packets", "rx_dropped.nic", "rx_crc_errors.nic", "link_xoff_rx.nic"]
+        stems = tuple(f"{way}_priority_{{}}_{what}.nic" for way in ("tx", "rx") for what in ("xon", "xoff"))
+    else:
+        names = ["rx_packets", "tx_packets", "rx_discards_phy", "rx_out_of_buffer", "rx_crc_errors_phy"]
+        names += ["link_down_events_phy", "tx_pause_storm_warning_events", "tx_pause_storm_error_events"]
+        both = [f"{way}_prio{{}}_{what}" for way in ("rx", "tx") for what in _PER_PRIORITY]
+        stems = (*both, "rx_prio{}_discards", "rx_prio{}_buf_discard")
+    return names + [stem.format(priority) for priority in range(8) for stem in stems]
+
+
 def _statistics(facts: PortFacts, port: Port, words: list[str]) -> int:
-    names = ["rx_packets", "tx_packets", "rx_discards_phy", "rx_out_of_buffer", "rx_crc_errors_phy"]
-    names += ["link_down_events_phy", "tx_pause_storm_warning_events", "tx_pause_storm_error_events"]
-    for priority in range(8):
-        for direction in ("rx", "tx"):
-            stem = f"{direction}_prio{priority}"
-            names += [f"{stem}_packets", f"{stem}_bytes", f"{stem}_pause", f"{stem}_pause_duration"]
-        names += [f"rx_prio{priority}_discards", f"rx_prio{priority}_buf_discard"]
-    counters = {"link_down_events_phy": port["bounces"], **port["counters"]}
-    rows = "".join(f"     {name}: {counters.get(name, 0)}\n" for name in names)
+    downs = dict.fromkeys(("link_down_events_phy", "link_down_events"), port["bounces"])
+    counters = {**downs, **port["counters"]}
+    rows = "".join(f"     {name}: {counters.get(name, 0)}\n" for name in _names(facts["nic"]))
     sys.stdout.write(f"NIC statistics:\n{rows}")
     return 0
 
@@ -203,7 +218,8 @@ def _set_tunable(facts: PortFacts, port: Port, words: list[str]) -> int:
 def _show_flags(facts: PortFacts, port: Port, words: list[str]) -> int:
     if not port["priv_flags"]:
         return _fail("No private flags defined", 1)
-    rows = "".join(f"{name:<18}: {'on' if on else 'off'}\n" for name, on in port["priv_flags"].items())
+    width = max(map(len, port["priv_flags"]))
+    rows = "".join(f"{name:<{width}}: {'on' if on else 'off'}\n" for name, on in port["priv_flags"].items())
     sys.stdout.write(f"Private flags for {facts['netdev']}:\n{rows}")
     return 0
 
@@ -213,6 +229,9 @@ def _set_flags(facts: PortFacts, port: Port, words: list[str]) -> int:
     wanted = dict(zip(words[::2], words[1::2], strict=False))
     if not wanted or not set(wanted) <= set(port["priv_flags"]) or not set(wanted.values()) <= {"on", "off"}:
         return _fail("ethtool: bad command line argument(s)\nFor more information run ethtool -h", 1)
+    if wanted.get("fw-lldp-agent") == "on" and port["trust"] == "dscp":
+        store.log(f"ice {facts['bdf']}: QoS in L3 DSCP mode, FW Agent not allowed to start")
+        return _fail(_UNSUPPORTED, 1)
     for name, value in wanted.items():
         port["priv_flags"][name] = value == "on"
     port["dcbx"] = (LLD_MANAGED if port["priv_flags"]["fw-lldp-agent"] else HOST) | IEEE

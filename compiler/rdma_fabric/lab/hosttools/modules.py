@@ -57,7 +57,21 @@ _PARAMETERS: dict[str, dict[str, str]] = {
     "ib_core": {"recv_queue_size": "512"},
 }
 _VENDOR_PARAMETERS = {
-    "irdma": {"roce_ena": "0", "roce_port_cfg": "0", "limits_sel": "3", "dcqcn_enable": "0"},
+    "irdma": {
+        "roce_ena": "0",
+        "roce_port_cfg": "0",
+        "limits_sel": "3",
+        "dcqcn_enable": "0",
+        "dcqcn_cc_cfg_valid": "0",
+        "dcqcn_min_dec_factor": "1",
+        "dcqcn_min_rate": "0",
+        "dcqcn_F": "0",
+        "dcqcn_T": "0",
+        "dcqcn_B": "0",
+        "dcqcn_rai_factor": "0",
+        "dcqcn_hai_factor": "0",
+        "dcqcn_rreduce_mperiod": "0",
+    },
 }
 """Parameters that only the vendor's own module has."""
 
@@ -315,7 +329,7 @@ def _devlink(arguments: list[str]) -> int:
     if verb == "info":
         return _devlink_info({handle: port}, in_json)
     if verb == "param":
-        return _devlink_param(port["netdev"], handle, words[2], words[4:])
+        return _devlink_param(port, handle, words[2], words[4:])
     if verb != "reload":
         return _fail(f'Command "{" ".join(words[1:])}" not found')
     from . import devices
@@ -356,27 +370,39 @@ def _devlink_info(ports: dict[str, PortFacts], in_json: bool) -> int:
     return 0
 
 
-def _devlink_param(netdev: str, handle: str, verb: str, words: list[str]) -> int:
-    """enable_roce, enable_iwarp: on the E810 one must be off before the other goes on."""
+def _devlink_param(port: PortFacts, handle: str, verb: str, words: list[str]) -> int:
+    """enable_roce of mlx5 waits for a reload; the E810's protocols change at once, one at a time."""
+    from . import devices, rdma
+
     given = dict(zip(words[::2], words[1::2], strict=False))
     name, value = given.get("name", ""), given.get("value", "")
-    with store.port_state(netdev) as state:
-        flags = state["devlink"]
+    mode = "driverinit" if port["nic"] == "mlx5" else "runtime"
+    with store.port_state(port["netdev"]) as state:
+        flags = state["devlink"] if port["nic"] == "mlx5" or port["stack"] == "inbox" else {}
         if name not in flags:
             return _fail("Error: devlink: Parameter not found.\nkernel answers: Invalid argument")
         if verb == "show":
-            mode = "driverinit" if len(flags) == 1 else "runtime"
-            shown = str(flags[name]).lower()
+            waits = state["staged"].get(name)
+            shown = str(flags[name] if waits is None else bool(waits)).lower()
             sys.stdout.write(
                 f"{handle}:\n  name {name} type generic\n    values:\n      cmode {mode} value {shown}\n"
             )
             return 0
         if value not in {"true", "false"}:
             return _fail("Value should be boolean")
-        others = [other for other, on in flags.items() if on and other != name]
-        if value == "true" and others:
-            on = "iWARP" if others[0] == "enable_iwarp" else "RoCEv2"
+        if given.get("cmode") != mode:
+            return _fail("Configuration mode not supported\nkernel answers: Operation not supported")
+        if any(on and other != name for other, on in flags.items()):
+            on = "RoCEv2" if name == "enable_iwarp" else "iWARP"
             text = f"{on} is currently enabled. This device cannot enable iWARP and RoCEv2 simultaneously"
             return _fail(f"Error: ice: {text}.\nkernel answers: Operation not supported")
+        if mode == "driverinit":
+            state["staged"][name] = int(value == "true")
+            return 0
+        changed = flags[name] != (value == "true")
         flags[name] = value == "true"
+    if changed and rdma.here(port):
+        devices.unplug_rdma(port)
+    if changed and rdma.loaded(port):
+        devices.plug_rdma(port)
     return 0

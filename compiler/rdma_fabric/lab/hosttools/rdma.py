@@ -44,10 +44,13 @@ def _say(text: str) -> None:
 
 
 def loaded(port: PortFacts) -> bool:
-    """True when its RDMA driver is there to make the port's RDMA device, and the firmware lets it."""
+    """True when its RDMA driver is there to make the port's RDMA device, and nothing forbids it."""
     if not port["ibdev"] or RDMA_DRIVERS.get(port["nic"]) not in store.read(store.MODULES):
         return False
-    return bool(store.read(store.NIC)[port["netdev"]]["rdma"])
+    state = store.read(store.NIC)[port["netdev"]]
+    # devlink of the kernel's drivers: enable_roce, or for the E810 one of its two protocols.
+    switches = state["devlink"].values() if port["stack"] == "inbox" or port["nic"] == "mlx5" else ()
+    return bool(state["rdma"]) and (any(switches) or not switches)
 
 
 def here(port: PortFacts) -> bool:
@@ -56,8 +59,18 @@ def here(port: PortFacts) -> bool:
 
 
 def iwarp(port: PortFacts) -> bool:
-    """True for an E810 that speaks iWARP, which is no RoCE."""
-    return port["nic"] == "irdma" and not store.read(store.NIC)[port["netdev"]]["devlink"]["enable_roce"]
+    """True for an E810 that speaks iWARP, which is no RoCE.
+
+    Intel's own driver has module parameters for it, and roce_ena wins over roce_port_cfg.
+    """
+    if port["nic"] != "irdma":
+        return False
+    if port["stack"] == "inbox":
+        return bool(store.read(store.NIC)[port["netdev"]]["devlink"]["enable_iwarp"])
+    given = store.read(store.MODULES).get("irdma", {})
+    own = sorted(p["bdf"] for p in store.facts()["ports"] if p["nic"] == "irdma").index(port["bdf"])
+    mask = int(given.get("roce_port_cfg", "0") or "0", 0)
+    return given.get("roce_ena", "0") not in {"1", "Y", "y"} and not mask >> own & 1
 
 
 def _ports() -> list[PortFacts]:
@@ -97,7 +110,7 @@ def _devinfo(arguments: list[str]) -> int:
         colons = ":".join(digits[at : at + 4] for at in range(0, 16, 4))
         state = "PORT_ACTIVE (4)" if store.carrier(port["netdev"]) else "PORT_DOWN (1)"
         _say(f"hca_id:\t{port['ibdev']}")
-        _say("\ttransport:\t\t\tInfiniBand (0)")
+        _say("\ttransport:\t\t\t" + ("iWARP (1)" if iwarp(port) else "InfiniBand (0)"))
         _say(f"\tfw_ver:\t\t\t\t{versions.rdma(port)}")
         _say(f"\tnode_guid:\t\t\t{colons}\n\tsys_image_guid:\t\t\t{colons}")
         _say(f"\tvendor_id:\t\t\t{vendor}\n\tvendor_part_id:\t\t\t{part}\n\thw_ver:\t\t\t\t0x0")
@@ -171,7 +184,7 @@ def _show_gids(arguments: list[str]) -> int:
     _say("---\t----\t-----\t---\t\t\t\t\t------------  \t---\t---")
     count = 0
     for port in _ports():
-        if arguments and port["ibdev"] != arguments[0]:
+        if (arguments and port["ibdev"] != arguments[0]) or iwarp(port):
             continue
         for index, gid, address, version in gids(port):
             shown = f"{address}  \t" if address else "\t\t"
