@@ -10,7 +10,7 @@ Why it breaks RDMA
     Source: NVIDIA mlxconfig (current and next-boot configuration); modprobe.d(5).
 
 Wrong
-    hosts: {nv: {mlx5: {CNP_DSCP: 48}}}     # written to all cards, and no card was reset since
+    hosts.nv with CNP_DSCP: 48     # written to all cards, and no card was reset since
 
 Right
     the same, and each host drained and rebooted (or its cards reset) once

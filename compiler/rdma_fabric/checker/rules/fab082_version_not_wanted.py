@@ -10,7 +10,7 @@ Why it breaks RDMA
     Source: NVIDIA ConnectX firmware release notes (changes in RoCE congestion control).
 
 Wrong
-    firmware 28.39.3560 with hosts: {firmware: {mlx5: {MT_0000000838: ["28.43.*"]}}}
+    firmware 28.39.3560 with MT_0000000838: ["28.43.*"] in hosts.firmware
 
 Right
     firmware 28.43.3608, or the older release in the set too

@@ -14,10 +14,10 @@ Why it breaks RDMA
 
 Wrong
     classes: {cnp: {priority: 6, dscp: [48]}}
-    hosts: {nv: {mlx5: {CNP_DSCP: 4}}}
+    CNP_DSCP: 4 in hosts.nv
 
 Right
-    hosts: {nv: {mlx5: {CNP_DSCP: 48}}}
+    CNP_DSCP: 48 in hosts.nv
 
 When to waive it
     While switches and cards are moved to another CNP DSCP.
