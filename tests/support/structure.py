@@ -38,6 +38,7 @@ LAYERS = (
     "push",
     "drift",
     "watch",
+    "adopt",
     "views",
     "lab",
     "cli",

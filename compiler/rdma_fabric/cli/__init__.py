@@ -12,6 +12,7 @@ from rdma_fabric import __version__
 
 COMMANDS: Final[Mapping[str, str]] = {
     "init": "write a small intent and inventory to start from",
+    "adopt": "read a running fabric and write the intent and inventory that describe it",
     "check": "prove that all nodes agree with the intent and with each other",
     "compile": "render every node's configuration into a folder",
     "observe": "read the devices (read-only) and write their states to a file",

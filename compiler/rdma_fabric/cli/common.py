@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rdma_fabric.findings import Finding, InputError
 
 if TYPE_CHECKING:
+    from rdma_fabric.inventory.types import Inventory
     from rdma_fabric.resolve import Resolved, WhatIf
     from rdma_fabric.views.output import Output
     from rdma_fabric.views.verdict import Source, Verdict
@@ -100,7 +101,6 @@ def what_ifs(options: argparse.Namespace) -> tuple[WhatIf, ...]:
 
 def load(folder: Path, changes: tuple[WhatIf, ...] = ()) -> Resolved:
     """Intent and inventory of a folder, resolved; InputError collects the trouble of all files."""
-    from rdma_fabric import platforms
     from rdma_fabric.inventory.load import load as load_inventory
     from rdma_fabric.resolve import load_intent, resolve
 
@@ -111,12 +111,23 @@ def load(folder: Path, changes: tuple[WhatIf, ...] = ()) -> Resolved:
     except InputError as error:
         findings.extend(error.findings)
     try:
-        inventory = load_inventory(folder, platforms.bases(), platforms.nics())
+        inventory = _inventory(folder, load_inventory)
     except InputError as error:
         findings.extend(error.findings)
     if loaded is None or inventory is None:
         raise InputError(findings)
     return resolve(loaded[0], loaded[1], inventory, changes)
+
+
+def _inventory(folder: Path, load_files: Callable[..., Inventory]) -> Inventory:
+    """hosts.yaml and its kin, or the nornir plug-in that nornir.yaml names where there is no hosts.yaml."""
+    from rdma_fabric import platforms
+
+    if (folder / "nornir.yaml").exists() and not os.path.lexists(folder / "hosts.yaml"):
+        from rdma_fabric.inventory.nornir_plugin import read_nornir
+
+        return read_nornir(folder / "nornir.yaml", platforms.bases())
+    return load_files(folder, platforms.bases(), platforms.nics())
 
 
 def scope(resolved: Resolved, text: str, option: str = "--limit") -> tuple[str, ...]:

@@ -8,7 +8,7 @@ will show for what we want (`realize`), what to ask a device (`questions`), what
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final, Literal, Protocol
@@ -203,6 +203,39 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundPort:
+    """A port of a node that nobody has described yet."""
+
+    name: str
+    driver: str = ""
+    """Kernel driver; says which NIC platform it belongs to."""
+    rdma: str = ""
+    mac: str = ""
+    speed_gbps: int = 0
+    """0 where it does not show."""
+    neighbour: tuple[str, str] = ("", "")
+    """LLDP: (system name, port) of the other end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """How a node of unknown platform is recognised, and finds its ports. All commands are read-only."""
+
+    known_by: str
+    """Regular expression that the answer to one of INTRODUCE matches on this platform and on no other."""
+    name: tuple[str, str] = ("hostname", r"^(\S+)$")
+    """(command, regular expression with the node's own name as its group)."""
+    ports: str = ""
+    """Command that lists ports; "" when LLDP neighbours name all ports that matter."""
+    read: Callable[[str], tuple[FoundPort, ...]] | None = None
+    """Reads the answer to `ports`."""
+
+
+INTRODUCE: Final = ("show version", "cat /etc/os-release")
+"""What a node of unknown platform is asked, each as a command of its own."""
+
+
+@dataclass(frozen=True, slots=True)
 class Traits:
     """Plain facts of a platform for docs, checks and `fabric compile`."""
 
@@ -226,6 +259,10 @@ class Traits:
     """What a physical port has that nobody configured, of this part's own fields; UNMANAGED where no source
     says, or where it depends on more than the inventory knows."""
     defaults_source: str = ""
+    drivers: tuple[str, ...] = ()
+    """NIC platforms: kernel drivers whose ports are theirs."""
+    introduction: Introduction | None = None
+    """Bases: None where a node of this platform cannot be recognised by asking."""
 
 
 class Platform(Protocol):

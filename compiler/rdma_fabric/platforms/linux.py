@@ -13,6 +13,7 @@ from typing import Final, Literal
 from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _host_files as host
+from rdma_fabric.platforms import _linux_find as find
 from rdma_fabric.platforms._contract import (
     Artifact,
     Change,
@@ -62,6 +63,7 @@ class Linux:
     dialect: Dialect = host.DIALECT
     traits = Traits(
         title="Linux host",
+        introduction=find.INTRODUCTION,
         evidence="tried on a real kernel: sysctl, MTU, netplan, systemd units; NetworkManager by its manual",
         tested="real Linux sandboxes",
         cannot=(
