@@ -55,6 +55,8 @@ def _index() -> str:
             "What `fabric check` judges. `fabric explain CODE` prints a page; waivers take code or name.",
             f"Codes {min(INPUT_CODES.values())} to {max(INPUT_CODES.values())} are errors of input files.",
             "A rule may give a lower severity than the one listed; its page says when.",
+            "What the intent leaves to the device, and nobody read, is judged by the platform's [default]"
+            "(../defaults.md), as a warning at most.",
             "",
             "| code | name | severity | family | what is wrong |",
             "|---|---|---|---|---|",

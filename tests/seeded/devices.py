@@ -273,11 +273,12 @@ def host(hw: Hardware, edit: Edit | None = None, port: str = "") -> Observation:
 
     nics = "".join(_filled(part("nic", one.name), one.name, one.rdma) for one in hw.ports)
     links = "".join(_filled(part("link", one.name), one.name, one.rdma) for one in hw.ports)
-    units = "".join(_filled(part("networkd", one.name), one.name, one.rdma) + "\n" for one in hw.ports)
-    files = texts["files"].replace("{networkd}", units)
-    return platforms.parse(
-        dict(zip(platforms.questions(hw), (part("system"), links + files, nics), strict=True)), hw
-    )
+    files = texts["files"]
+    for name in ("networkd", "drop-ins"):
+        rows = "".join(_filled(part(name, one.name), one.name, one.rdma) + "\n" for one in hw.ports)
+        files = files.replace(f"{{{name}}}", rows)
+    first, *_, last = platforms.questions(hw)
+    return platforms.parse({first: part("system") + links + files, last: nics}, hw)
 
 
 def _filled(text: str, port: str, rdma: str) -> str:

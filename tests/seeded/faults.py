@@ -544,6 +544,44 @@ def _(scene: Scene) -> Expect:
     return at(f"{switch} {port}" if scene.fabric.platform(switch) == "sonic" else switch, settings="headroom")
 
 
+# ---------------------------------------------------------------- what nobody wishes
+
+
+def _left_out(scene: Scene, node: str, *keys: str) -> None:
+    """The intent's keys for all nodes but one."""
+    for key in keys:
+        top, _, name = key.partition(".")
+        found = scene.fabric.intent[top]
+        value = found.pop(name) if name else scene.fabric.intent.pop(top)
+        scene.fabric.override(f"name!={node}", **{key.replace(".", "__"): value})
+
+
+@kind("classes for all but one switch", "inventory", alone=True, bases=("sonic", "cumulus", "eos", "mixed"))
+def _(scene: Scene) -> Expect:
+    switch = scene.leaf()
+    _left_out(scene, switch, "classes")
+    shows = {
+        "sonic": "become priority 1",
+        "cumulus": "become priority 0",
+        "arista_eos": "one end of the cable",
+    }
+    return at(
+        *scene.cabled(switch),
+        settings=("DSCP map", "trust", "PFC priorities"),
+        severity=WARNING,
+        says=shows[scene.fabric.platform(switch)],
+    )
+
+
+@kind("mtu for all but one switch", "inventory", alone=True, bases=("sonic",))
+def _(scene: Scene) -> Expect:
+    scene.fabric.intent["mtu"]["host"] = 9150  # SONiC's default is 9100
+    scene.fabric.intent["mtu"]["switch"] = 9200
+    switch = scene.switch()
+    _left_out(scene, switch, "mtu.switch")
+    return at(*scene.cabled(switch), settings="mtu", severity=WARNING, says="9100 by default")
+
+
 # ---------------------------------------------------------------- the cable plan
 
 

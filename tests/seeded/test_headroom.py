@@ -91,6 +91,7 @@ def _hardware(row: Shipped) -> PortHardware:
 
 _PORT = PortView(
     state=PortSettings(),
+    assumed=PortSettings(),
     wanted=PortSettings(),
     wishes=Wishes(),
     hw=PortHardware("Ethernet0"),

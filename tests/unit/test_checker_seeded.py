@@ -63,7 +63,7 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             continue
         below = getattr(value, item.name)
         here = f"{path}.{item.name}" if path else item.name
-        if isinstance(below, Absent) or below is None or item.name == "parameters":
+        if isinstance(below, Absent) or below is None or item.name in ("parameters", "nv"):
             continue
         if isinstance(below, tuple) and below and is_dataclass(below[0]):
             for index, one in enumerate(below):

@@ -21,9 +21,13 @@ MAJORITY_NODES = 3
 MAJORITY_SHARE = 0.8
 """Least share of those nodes' ports that have the same value."""
 
+BY_DEFAULT = " by default"
+"""Said of a value that nobody wished and nobody read."""
+
 _COMMON = ("qos.trust", "qos.dscp_to_priority", "qos.pfc")
 """Settings that hosts and switches of one network share."""
 
+UNOWNED = UNMANAGED.value
 _NOTHING = ("", *(absent.value for absent in (UNMANAGED, NOT_APPLICABLE)))
 
 
@@ -128,7 +132,7 @@ class Census:
         for kind in self.links:
             host, switch = (kind.a, kind.b) if kind.a.is_host else (kind.b, kind.a)
             if host.is_host and not switch.is_host and host.network == switch.network == network:
-                sent, wanted, carried = host.state.mtu.ip, host.wanted.mtu.ip, switch.state.mtu.ip
+                sent, wanted, carried = host.assumed.mtu.ip, host.wanted.mtu.ip, switch.assumed.mtu.ip
                 if isinstance(sent, int) and isinstance(carried, int) and sent <= carried:
                     found = max(found, min(sent, wanted) if isinstance(wanted, int) else sent)
         return found
@@ -201,7 +205,8 @@ class Census:
     def _shown(self, view: PortView, key: str) -> str:
         found = self._texts.get((id(view), key))
         if found is None:
-            found = self._texts[id(view), key] = group_of(key).show(view.state)
+            found = group_of(key).show(view.assumed) + (BY_DEFAULT if key in view.by_default else "")
+            self._texts[id(view), key] = found
         return found
 
     def wanted(self, end: End, setting: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rdma_fabric.checker import causes, registry
-from rdma_fabric.checker.blame import Census, LinkKind, PathKind, setting_key
+from rdma_fabric.checker.blame import BY_DEFAULT, UNOWNED, Census, LinkKind, PathKind, setting_key
 from rdma_fabric.checker.causes import Raw
 from rdma_fabric.checker.fabric import Judged
 from rdma_fabric.checker.scopes import (
@@ -115,10 +115,20 @@ class _Engine:
         key = setting_key(hit.setting)
         hit = replace(hit, setting=key) if key and key != hit.setting else hit
         severity = hit.severity or rule.severity
+        if key and severity > Severity.WARNING:
+            severity = self._certain(rule, place, key, severity)
         if severity > Severity.NOTE and not rule.plan and self._is_drift(place, hit.setting):
             severity = Severity.NOTE
         more["position"] = hit.position or more.get("position")
         self.raw.append(Raw(rule, hit, place, severity, **more))
+
+    def _certain(self, rule: AnyRule, place: Place, key: str, severity: Severity) -> Severity:
+        """At most a warning for what rests on a platform's default: others may have set the device."""
+        ends = [End(place.node, place.port)]
+        if isinstance(rule, LinkRule) and (other := self.census.peer(ends[0])):
+            ends.append(other)
+        views = [view for end in ends if (view := self.census.view(end))]
+        return min(severity, Severity.WARNING) if any(key in view.by_default for view in views) else severity
 
     def _is_drift(self, place: Place, setting: str) -> bool:
         """True for what a device has, against its wish, while its node carries no workload."""
@@ -155,6 +165,9 @@ class _Engine:
     def _links(self, rule: LinkRule) -> None:
         for kind in self.census.links:
             for hit in self._call(rule, kind.a, kind.b, kind.facts):
+                key = setting_key(hit.setting)
+                if key in kind.a.by_default and key in kind.b.by_default:
+                    continue  # nobody wished anything of either end
                 for link in kind.links:
                     self._blame(rule, hit, link, kind)
 
@@ -174,7 +187,7 @@ class _Engine:
         Then two wishes disagree, and the rule of the cable between them says whose it is.
         """
         view = kind.views[hop]
-        if not self.census.as_wished(view, hit.setting):
+        if not self.census.as_wished(view, hit.setting) or setting_key(hit.setting) in view.by_default:
             return True
         return any(self.census.odd_one_out(end, view, hit.setting) for end in kind.ends[hop])
 
@@ -193,6 +206,10 @@ class _Engine:
 
     def _at(self, rule: AnyRule, hit: Hit, end: End, peer: str = "") -> None:
         place, other = self._spot(end)
+        view = self.census.view(end)
+        if view is not None and setting_key(hit.setting) in view.by_default:
+            reason = "the intent leaves it to the device, and nothing was read"
+            hit = replace(hit, found=hit.found + BY_DEFAULT, reason=reason)
         self._add(rule, hit, place, peer=peer, other=other, position=self._origin(end, hit.setting))
 
     def _spot(self, end: End) -> tuple[Place, str]:
@@ -215,7 +232,7 @@ class _Engine:
         if not hit.end:
             told = hit if guilty == ["a"] else replace(hit, found=hit.wanted, wanted=hit.found)
             wanted = self.census.wanted(end, hit.setting)
-            hit = replace(told, wanted=wanted) if wanted and wanted != told.found else told
+            hit = replace(told, wanted=wanted) if wanted not in ("", UNOWNED, told.found) else told
         shown = self.census.shown(other, hit.setting)
         self._at(rule, hit, end, f"{other} has {shown}" if shown else str(other))
 
@@ -233,6 +250,8 @@ class _Engine:
     def _guilty(self, hit: Hit, link: Link, kind: LinkKind) -> list[str]:
         sides: tuple[tuple[str, End, PortView], ...] = (("a", link.a, kind.a), ("b", link.b, kind.b))
         off = [side for side, _, view in sides if not self.census.as_wished(view, hit.setting)]
+        if not off:
+            off = [side for side, _, view in sides if setting_key(hit.setting) in view.by_default]
         if len(off) == 1:
             return off
         for differs in (self.census.odd_one_out, self.census.against_all):

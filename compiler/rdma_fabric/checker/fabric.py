@@ -11,8 +11,10 @@ from rdma_fabric.checker.graphs import Graph, graphs
 from rdma_fabric.checker.scopes import NodeView, PortView
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.inventory.types import Inventory, Link
+from rdma_fabric.platforms._defaults import defaults, over
 from rdma_fabric.resolve import NodePlan, PortPlan, Resolved
-from rdma_fabric.state import NodeState, Observation, PortState, waiting
+from rdma_fabric.settings import group_of
+from rdma_fabric.state import UNMANAGED, NodeState, Observation, PortSettings, PortState, differences, waiting
 
 NETDEV_OVERHEAD = 96
 """Bytes that the kernel takes off a netdev MTU before it picks the RDMA MTU: GRH 40, UDP 8, BTH 12, XRC 4,
@@ -146,8 +148,11 @@ class _Builder:
         )
         if key not in self.port_views:
             rdma_mtu = plan.wishes.rdma.mtu
+            roce = plan.wishes.rdma.transport == "rocev2"
+            assumed = over(defaults(hw.parts, facts), have.settings) if roce else have.settings
             self.port_views[key] = PortView(
                 state=have.settings,
+                assumed=assumed,
                 wanted=want.settings,
                 wishes=plan.wishes,
                 hw=facts,
@@ -159,8 +164,15 @@ class _Builder:
                 need_mtu=need_mtu(facts, rdma_mtu),
                 rdma_mtu=rdma_mtu,
                 node_state=life,
+                by_default=_by_default(assumed, have.settings),
             )
         return self.port_views[key]
+
+
+def _by_default(assumed: PortSettings, state: PortSettings) -> frozenset[str]:
+    """Keys of the settings that only a default gives."""
+    found = differences(assumed, state, "s")
+    return frozenset(group_of(one.path.removeprefix("s.")).key for one in found if one.found is UNMANAGED)
 
 
 def _lay_over(wanted: NodeState, seen: NodeState) -> NodeState:

@@ -66,6 +66,8 @@ class PortView:
     """One distinct port: what it has (`state`), what it should have (`wanted`), and its facts."""
 
     state: PortSettings
+    assumed: PortSettings
+    """`state`, with the platform's default where intent and observation say nothing."""
     wanted: PortSettings
     wishes: Wishes
     hw: PortHardware
@@ -80,6 +82,8 @@ class PortView:
     """IP MTU in bytes that the RDMA MTU of the intent needs on this port's NIC or on any hop."""
     rdma_mtu: int
     node_state: str = "active"
+    by_default: frozenset[str] = frozenset()
+    """Setting keys whose value in `assumed` is the platform's default."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,14 +28,22 @@ from rdma_fabric.platforms._contract import (
     Dialect,
     Disturbance,
     Disturbs,
-    Introduction,
     Platform,
     Realized,
     Send,
     Traits,
 )
 from rdma_fabric.platforms._shared import split_path, split_unknown
-from rdma_fabric.state import Difference, NodeState, Observation, PortSettings, differences, value_or
+from rdma_fabric.state import (
+    ClassState,
+    Difference,
+    NodeState,
+    Observation,
+    PortSettings,
+    QosState,
+    differences,
+    value_or,
+)
 from rdma_fabric.templating import render_lines
 
 TEMPLATE: Final = "arista_eos/config.j2"
@@ -57,6 +65,15 @@ _ABORT: Final = Send((f"configure session {_SESSION} abort",))
 _SAVE: Final = Send(
     ("copy running-config startup-config",), expect="Copy completed successfully", timeout_s=120.0
 )
+_DEFAULTS: Final = PortSettings(
+    qos=QosState(
+        dscp_to_priority=tuple((1, 0, 2, 3, 4, 5, 6, 7)[dscp >> 3] for dscp in range(64)),
+        pcp_to_priority=(1, 0, 2, 3, 4, 5, 6, 7),
+        classes=(ClassState(pfc_tx=False, pfc_rx=False, ecn=None),) * 8,
+        dcbx="none",
+        global_pause=False,
+    )
+)
 
 
 class AristaEos:
@@ -68,7 +85,6 @@ class AristaEos:
     dialect = Dialect(driver="arista_eos", errors=_ERRORS, enable=True, recover=(_ABORT,))
     traits = Traits(
         title="Arista EOS",
-        introduction=Introduction(r"^Arista ", ("show hostname", r"^Hostname:\s+(\S+)")),
         evidence="documentation, recorded sessions and full configuration dumps; no device of our own",
         globals=GLOBALS,
         tested="the simulator, written from the same documents; real interface outputs; pyavd as judge",
@@ -82,6 +98,9 @@ class AristaEos:
             "settings of queue 7",
             "rate caps",
         ),
+        defaults=_DEFAULTS,
+        defaults_source="EOS manual, Quality of Service and DCBX; trust is DSCP on routed ports and 802.1p "
+        "on switchports, so that the inventory alone does not tell it, nor the MTU",
     )
 
     def realize(self, wanted: NodeState, hw: Hardware) -> Realized:

@@ -19,7 +19,6 @@ from rdma_fabric.platforms._contract import (
     Dialect,
     Disturbance,
     Disturbs,
-    Introduction,
     Platform,
     Realized,
     Send,
@@ -38,11 +37,36 @@ from rdma_fabric.platforms._cumulus_write import (
     unreadable,
 )
 from rdma_fabric.platforms._shared import split_path, split_unknown
-from rdma_fabric.state import Amount, Difference, NodeState, Observation, differences
+from rdma_fabric.state import (
+    Amount,
+    ClassState,
+    Difference,
+    Ecn,
+    Mtu,
+    NodeState,
+    Observation,
+    PortSettings,
+    QosState,
+    differences,
+)
 from rdma_fabric.templating import render_lines
 
 TEMPLATE: Final = "cumulus/config.j2"
 
+_DEFAULTS: Final = PortSettings(
+    mtu=Mtu(ip=9216),
+    qos=QosState(
+        trust="pcp",
+        dscp_to_priority=tuple(dscp >> 3 for dscp in range(64)),
+        pcp_to_priority=tuple(range(8)),
+        classes=(
+            ClassState(False, False, ecn=Ecn(Amount(150_000), Amount(1_500_000), 100.0)),
+            *(ClassState(False, False, ecn=None),) * 7,
+        ),
+        dcbx="none",
+        global_pause=False,
+    ),
+)
 _ERRORS: Final = r"^Error\b|^Invalid config|command not found|^(Declined|Aborted) apply"
 _NAME: Final = f"fabric-{RUN}"
 """Message of our apply in the list of revisions: it says whose apply waits."""
@@ -87,7 +111,6 @@ class Cumulus:
     dialect = Dialect(driver="linux", errors=_ERRORS, status=True, recover=(*UNDO, *UNLOCK))
     traits = Traits(
         title="NVIDIA Cumulus Linux",
-        introduction=Introduction(r"^ID=\"?cumulus-linux"),
         evidence="documentation, full configuration trees and field configurations; no device of our own",
         globals=GLOBALS,
         tested="the simulator, written from the same documents",
@@ -100,6 +123,9 @@ class Cumulus:
             "QoS of a bond as such: its members carry it",
             "rate caps",
         ),
+        defaults=_DEFAULTS,
+        defaults_source="NVIDIA's full applied tree of 5.5 (trust l2, PCP n to priority n, no PFC, link "
+        "pause off); QoS page (DSCP n to n / 8 where trusted, ECN on traffic class 0); help text of link mtu",
     )
 
     def realize(self, wanted: NodeState, hw: Hardware) -> Realized:

@@ -69,6 +69,8 @@ class NicGeneric:
         tested="real Linux sandboxes",
         cannot=("PFC, trust, DSCP map, scheduling, DCQCN", "force the marking of traffic outside RDMA-CM"),
         netdev_bound=host.NETDEV_BOUND,
+        defaults=PortSettings(marking=Marking(rdma_cm_tos=0, roce_v2=True)),
+        defaults_source="Linux 6.1 cma_configfs.c",
     )
 
     def realize(self, wanted: NodeState, hw: Hardware) -> Realized:

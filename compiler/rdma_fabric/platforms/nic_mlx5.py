@@ -50,6 +50,14 @@ from rdma_fabric.state import (
 from rdma_fabric.templating import render_lines
 
 _NIC: Final = "mlx5"
+_DEFAULTS: Final = PortSettings(
+    qos=QosState(
+        trust="pcp",
+        pcp_to_priority=tuple(PRIORITIES),
+        classes=(ClassState(pfc_tx=False, pfc_rx=False),) * 8,
+    ),
+    marking=Marking(rdma_cm_tos=0, roce_v2=True, cnp_dscp=48, cnp_priority=6),
+)
 _LIBRARY: Final = f"{host.QOS_PROGRAM}-{_NIC}"
 
 _BOUNCE: Final = "Linux 6.1 en_dcbnl.c: a changed PFC bitmap calls mlx5_toggle_port_link"
@@ -114,7 +122,6 @@ class NicMlx5:
     dialect: Dialect = host.DIALECT
     traits = Traits(
         title="NVIDIA ConnectX / BlueField (mlx5)",
-        drivers=("mlx5_core",),
         evidence="driver and tool sources; tool outputs made with the real programs",
         tested="simulated tools in real Linux sandboxes",
         cannot=(
@@ -128,6 +135,9 @@ class NicMlx5:
         ),
         netdev_bound=host.NETDEV_BOUND,
         nv=True,
+        defaults=_DEFAULTS,
+        defaults_source="mlnx-tools mlnx_qos and Linux 6.1 en_dcbnl.c (trust, PFC); public dumps of "
+        "mlxconfig (CNP_DSCP 48, CNP_802P_PRIO 6); Linux 6.1 cma_configfs.c (ToS)",
     )
 
     # ------------------------------------------------------------ realize

@@ -16,7 +16,6 @@ from rdma_fabric.platforms._contract import (
     Artifact,
     Change,
     Dialect,
-    Introduction,
     Platform,
     Realized,
     Traits,
@@ -30,16 +29,32 @@ from rdma_fabric.platforms._sonic_realize import dynamic_buffers, realize_node
 from rdma_fabric.platforms._sonic_rows import Plan, Switch, Target, aspect_of, build, managed
 from rdma_fabric.platforms._sonic_write import RECOVER, SAVE, transaction
 from rdma_fabric.state import (
+    DSCPS,
+    PRIORITIES,
     UNKNOWN,
+    ClassState,
     Difference,
+    Mtu,
     NodeState,
     Observation,
     PortSettings,
     PortState,
+    QosState,
     differences,
 )
 
 _ERRORS: Final = r"^-?bash: |^sudo: |command not found"
+_AZURE: Final[Mapping[int, int]] = {3: 3, 4: 4, 5: 2, 8: 0, 46: 5, 48: 6}
+"""The stock DSCP map; every other code point goes to 1 (files/build_templates/qos_config.j2)."""
+_DEFAULTS: Final = PortSettings(
+    mtu=Mtu(ip=9100),
+    qos=QosState(
+        trust="dscp",
+        dscp_to_priority=tuple(_AZURE.get(dscp, 1) for dscp in DSCPS),
+        classes=tuple(ClassState(pfc_tx=p in (3, 4), pfc_rx=p in (3, 4)) for p in PRIORITIES),
+        dcbx="none",
+    ),
+)
 
 
 class Sonic:
@@ -51,7 +66,6 @@ class Sonic:
     dialect = Dialect(driver="linux", errors=_ERRORS, status=True, recover=RECOVER)
     traits = Traits(
         title="SONiC (community)",
-        introduction=Introduction(r"^SONiC Software Version:"),
         evidence="source code and YANG models of branches 202305 to master; no device of our own",
         globals=("qos.watchdog.poll_ms",),
         tested="the simulator, written from the same sources; SONiC's own YANG models as judge",
@@ -64,6 +78,9 @@ class Sonic:
             "QoS of port channels and VLANs (their ports have it)",
             "switches with more than one ASIC",
         ),
+        defaults=_DEFAULTS,
+        defaults_source="sonic-buildimage files/build_templates/qos_config.j2 (map AZURE, lossless 3 and 4); "
+        "sonic-port.yang (MTU); no DCBX table exists",
     )
 
     def realize(self, wanted: NodeState, hw: Hardware) -> Realized:

@@ -35,7 +35,7 @@ _STEPS = (4096, 2048, 1024, 512, 256)
 def _check(port: PortView) -> Iterator[Hit]:
     if port.wishes.rdma.transport != "rocev2":
         return
-    found = known(port.state.mtu.ip, "IP MTU")
+    found = known(port.assumed.mtu.ip, "IP MTU")
     if found >= port.need_mtu:
         return
     overhead = port.need_mtu - port.rdma_mtu

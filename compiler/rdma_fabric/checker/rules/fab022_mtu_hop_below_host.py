@@ -2,7 +2,8 @@
 
 What it checks
     The IP MTU of a host port against the IP MTU of the switch port that it is cabled to. The switch port is
-    to blame when it differs from its intent or is below what RDMA needs, else the host.
+    to blame when it differs from its intent, is left to the device, or is below what RDMA needs, else the
+    host.
 
 Why it breaks RDMA
     A switch drops frames above its port's MTU and tells nobody: short messages work, the first full-size
@@ -30,11 +31,12 @@ def _check(a: PortView, b: PortView, facts: LinkFacts) -> Iterator[Hit]:
     if a.is_host == b.is_host:
         return
     host, switch = (a, b) if a.is_host else (b, a)
-    sent, carried = known(host.state.mtu.ip, "IP MTU"), known(switch.state.mtu.ip, "IP MTU")
+    sent, carried = known(host.assumed.mtu.ip, "IP MTU"), known(switch.assumed.mtu.ip, "IP MTU")
     if sent <= carried:
         return
     wanted = switch.wanted.mtu.ip
-    blame_switch = carried < switch.need_mtu or (isinstance(wanted, int) and carried < wanted)
+    below = carried < switch.need_mtu or (isinstance(wanted, int) and carried < wanted)
+    blame_switch = below or ("mtu.ip" in switch.by_default and "mtu.ip" not in host.by_default)
     at_switch = blame_switch != (host is a)
     yield Hit(
         setting="mtu.ip",

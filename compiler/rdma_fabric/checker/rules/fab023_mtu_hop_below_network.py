@@ -29,9 +29,9 @@ from rdma_fabric.state import Absent, known
 
 def _check(network: NetworkView) -> Iterator[tuple[PortView, Hit]]:
     for view, _ in network.ports:
-        if view.is_host or view.state.mtu.ip is Absent.UNMANAGED or _enforces_nothing(view):
+        if view.is_host or view.assumed.mtu.ip is Absent.UNMANAGED or _enforces_nothing(view):
             continue
-        carried = known(view.state.mtu.ip, "IP MTU")
+        carried = known(view.assumed.mtu.ip, "IP MTU")
         if carried < network.sends:
             yield view, _hit(network.name, carried, network.sends)
 

@@ -27,7 +27,7 @@ from rdma_fabric.checker.rules._common import dscp_trusted, paused
 from rdma_fabric.checker.scopes import Hit, PathRule, PortView
 from rdma_fabric.findings import Severity
 from rdma_fabric.settings import group_of
-from rdma_fabric.state import Absent, QosState, known, value_or
+from rdma_fabric.state import UNKNOWN, Absent, NotJudged, QosState, known, value_or
 
 Found = Iterator[tuple[int, Hit]]
 
@@ -42,30 +42,46 @@ def _check(path: tuple[PortView, ...]) -> Found:
     tos = forced if forced is not None else marking.rdma_cm_tos
     if not isinstance(tos, Absent):
         yield from _roce(path, tos >> 2)
-    if not isinstance(marking.cnp_dscp, Absent):
-        yield from _cnp(path, marking.cnp_dscp)
+    cnp = host.assumed.marking.cnp_dscp
+    if not isinstance(cnp, Absent) and (host.wishes.dcqcn is None or host.wishes.dcqcn.enabled):
+        yield from _cnp(path, cnp)
 
 
 def _roce(path: tuple[PortView, ...], dscp: int) -> Found:
     start = _priority(path[0].wanted.qos, dscp)
-    wrong = [hop for hop, port in enumerate(path) if _priority(port.state.qos, dscp) != start]
-    for hop in _first_node(wrong):
-        here = _priority(path[hop].state.qos, dscp)
+    found = [_try(port, dscp) for port in path]
+    for hop in _first_node([hop for hop, here in enumerate(found) if here not in (start, None)]):
+        here = _priority(path[hop].assumed.qos, dscp)
         told = f"RoCE packets (DSCP {dscp}) of priority {start} become priority {here}"
         yield hop, _hit(path[hop], told, dscp, start)
 
 
+def _try(port: PortView, dscp: int) -> int | None:
+    """The priority on arrival; None for a port of which nobody says how it classifies."""
+    try:
+        return _priority(port.assumed.qos, dscp)
+    except NotJudged as reason:
+        if reason.absent is UNKNOWN:
+            raise
+        return None
+
+
 def _cnp(path: tuple[PortView, ...], dscp: int) -> Found:
-    if _priority(path[0].state.qos, dscp) in paused(path[0].state.qos):
+    if _priority(path[0].assumed.qos, dscp) in paused(path[0].assumed.qos):
         return
     for hop in _first_node([hop for hop, port in enumerate(path) if _enters_lossless(port, dscp)]):
-        told = f"CNPs (DSCP {dscp}) enter the lossless priority {_priority(path[hop].state.qos, dscp)}"
+        told = f"CNPs (DSCP {dscp}) enter the lossless priority {_priority(path[hop].assumed.qos, dscp)}"
         yield hop, _hit(path[hop], told, dscp, None)
 
 
 def _enters_lossless(port: PortView, dscp: int) -> bool:
-    priority = _priority(port.state.qos, dscp)
-    return priority in paused(port.state.qos) and priority in paused(port.wanted.qos)
+    priority = _try(port, dscp)
+    return priority in paused(port.assumed.qos) and priority in _owned(port)
+
+
+def _owned(port: PortView) -> frozenset[int]:
+    """Priorities that are to be paused, by wish or else by default."""
+    return paused(port.assumed.qos if "qos.pfc" in port.by_default else port.wanted.qos)
 
 
 def _first_node(hops: list[int]) -> list[int]:
@@ -81,15 +97,17 @@ def _priority(qos: QosState, dscp: int) -> int:
 
 
 def _hit(port: PortView, told: str, dscp: int, priority: int | None) -> Hit:
-    setting = "qos.dscp_to_priority" if dscp_trusted(port.state.qos) else "qos.trust"
+    setting = "qos.dscp_to_priority" if dscp_trusted(port.assumed.qos) else "qos.trust"
     group = group_of(setting)
     wanted = f"{dscp}->{priority}" if setting == "qos.dscp_to_priority" and priority is not None else ""
-    if group.show(port.wanted) != group.show(port.state):
+    if setting not in port.by_default and group.show(port.wanted) != group.show(port.state):
         wanted = group.show(port.wanted)
     return Hit(
         setting=setting,
-        found="none" if port.state.qos.trust == "port" and setting == "qos.trust" else group.show(port.state),
-        wanted=wanted or "a lossy priority",
+        found="none"
+        if port.assumed.qos.trust == "port" and setting == "qos.trust"
+        else group.show(port.assumed),
+        wanted=wanted or ("dscp" if setting == "qos.trust" else "a lossy priority"),
         message=f"{{where}}: {told}",
         reason="packets are classified differently on this port only",
         help=f"correct the {group.title} of this port, so that DSCP {dscp} keeps its class",

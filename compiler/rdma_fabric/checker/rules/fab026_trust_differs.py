@@ -29,13 +29,13 @@ from rdma_fabric.settings import group_of
 
 
 def _check(a: PortView, b: PortView, facts: LinkFacts) -> Iterator[Hit]:
-    if dscp_trusted(a.state.qos) == dscp_trusted(b.state.qos):
+    if dscp_trusted(a.assumed.qos) == dscp_trusted(b.assumed.qos):
         return
     show = group_of("qos.trust").show
     yield Hit(
         setting="qos.trust",
-        found=show(a.state),
-        wanted=show(b.state),
+        found=show(a.assumed),
+        wanted=show(b.assumed),
         message="{where}: the ends of the cable trust different things",
         help="give both ends the same trust",
         rank=20,

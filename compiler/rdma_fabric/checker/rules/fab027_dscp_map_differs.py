@@ -33,10 +33,10 @@ from rdma_fabric.state import known
 
 
 def _check(a: PortView, b: PortView, facts: LinkFacts) -> Iterator[Hit]:
-    if not (dscp_trusted(a.state.qos) and dscp_trusted(b.state.qos)):
+    if not (dscp_trusted(a.assumed.qos) and dscp_trusted(b.assumed.qos)):
         return
-    one = known(a.state.qos.dscp_to_priority, "DSCP map")
-    other = known(b.state.qos.dscp_to_priority, "DSCP map")
+    one = known(a.assumed.qos.dscp_to_priority, "DSCP map")
+    other = known(b.assumed.qos.dscp_to_priority, "DSCP map")
     wrong = [dscp for dscp in range(64) if one[dscp] != other[dscp] and _matters(dscp, a, b, one, other)]
     if wrong:
         yield Hit(

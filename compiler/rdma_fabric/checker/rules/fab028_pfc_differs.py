@@ -30,15 +30,17 @@ from rdma_fabric.settings import group_of, ranges
 
 
 def _check(a: PortView, b: PortView, facts: LinkFacts) -> Iterator[Hit]:
-    lost = (senders(a.state.qos) - obeyers(b.state.qos)) | (senders(b.state.qos) - obeyers(a.state.qos))
+    lost = (senders(a.assumed.qos) - obeyers(b.assumed.qos)) | (
+        senders(b.assumed.qos) - obeyers(a.assumed.qos)
+    )
     if not lost:
         return
     paused = f"priority {ranges(lost)} is" if len(lost) == 1 else f"priorities {ranges(lost)} are"
     show = group_of("qos.pfc").show
     yield Hit(
         setting="qos.pfc",
-        found=show(a.state),
-        wanted=show(b.state),
+        found=show(a.assumed),
+        wanted=show(b.assumed),
         message=f"{{where}}: {paused} paused at one end of the cable only",
         help="give both ends the same PFC priorities",
         rank=20,

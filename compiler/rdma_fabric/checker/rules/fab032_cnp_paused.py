@@ -35,15 +35,15 @@ def _check(port: PortView) -> Iterator[Hit]:
     if port.wishes.dcqcn is not None and not port.wishes.dcqcn.enabled:
         return
     dscp = _dscp(port)
-    if dscp is None or not dscp_trusted(port.state.qos):
+    if dscp is None or not dscp_trusted(port.assumed.qos):
         return
-    priority = known(port.state.qos.dscp_to_priority, "DSCP map")[dscp]
-    if priority not in paused(port.state.qos):
+    priority = known(port.assumed.qos.dscp_to_priority, "DSCP map")[dscp]
+    if priority not in paused(port.assumed.qos):
         return
     setting = _cause(port)
     yield Hit(
         setting=setting,
-        found=group_of(setting).show(port.state),
+        found=group_of(setting).show(port.assumed),
         wanted=group_of(setting).show(port.wanted) if _off(port, setting) else "a DSCP of a lossy priority",
         message=f"{{where}}: CNPs (DSCP {dscp}) are in priority {priority}, which is paused",
         help="put the CNPs' DSCP into a lossy priority on this port",
@@ -53,7 +53,7 @@ def _check(port: PortView) -> Iterator[Hit]:
 
 def _dscp(port: PortView) -> int | None:
     if port.is_host:
-        own = port.state.marking.cnp_dscp
+        own = port.assumed.marking.cnp_dscp
         return None if isinstance(own, Absent) else own
     cnp = class_of_kind(port.wishes, "cnp")
     return next(iter(named_dscps(cnp)), None) if cnp else None

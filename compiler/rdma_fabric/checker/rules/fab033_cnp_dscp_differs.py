@@ -36,7 +36,7 @@ def _check(network: NetworkView) -> Iterator[tuple[PortView, Hit]]:
     hosts: Counter[int] = Counter()
     known_to_switches: set[int] = set()
     for view, count in network.ports:
-        dscp = view.state.marking.cnp_dscp
+        dscp = view.assumed.marking.cnp_dscp
         if view.is_host and not isinstance(dscp, Absent):
             hosts[dscp] += count
         elif not view.is_host and (cnp := class_of_kind(view.wishes, "cnp")):
@@ -45,7 +45,7 @@ def _check(network: NetworkView) -> Iterator[tuple[PortView, Hit]]:
         return
     right = known_to_switches or {max(hosts, key=lambda dscp: (hosts[dscp], -dscp))}
     for view, _ in network.ports:
-        dscp = view.state.marking.cnp_dscp
+        dscp = view.assumed.marking.cnp_dscp
         if view.is_host and not isinstance(dscp, Absent) and _wrong(view, dscp, right):
             yield view, _hit(dscp, right, bool(known_to_switches))
 
