@@ -778,9 +778,11 @@ class _PortBuilder:
         if dcqcn is None:
             return {}
         lossless = tuple(sorted({one.priority for one in self.wishes.classes.values() if one.lossless}))
-        on = lossless if dcqcn.enabled else ()
+        on: Maybe[tuple[int, ...]] = lossless if dcqcn.enabled else ()
         names = {f"np_{key}": value for key, value in dcqcn.np.items()}
         names |= {f"rp_{key}": value for key, value in dcqcn.rp.items()}
+        if dcqcn.enabled and not lossless:
+            on = UNMANAGED  # no priority for it: nothing is switched off either
         return {"np": on, "rp": on, "parameters": tuple((key, str(names[key])) for key in sorted(names))}
 
 

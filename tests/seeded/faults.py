@@ -573,6 +573,23 @@ def _(scene: Scene) -> Expect:
     )
 
 
+@kind("classes for all but one host", "inventory", alone=True, bases=("eos", "sonic", "nccl"))
+def _(scene: Scene) -> Expect:
+    host = scene.host()
+    _left_out(scene, host, "classes")
+    names = ("trust", "PFC priorities")
+    return at(*scene.cabled(host), settings=names, severity=WARNING, says="trust different things")
+
+
+@kind("cnp class for all but one host", "inventory", alone=True, bases=("eos", "sonic", "cumulus"))
+def _(scene: Scene) -> Expect:
+    """NICs send CNPs with DSCP 48 unless they are told otherwise."""
+    scene.fabric.intent["classes"]["cnp"]["dscp"] = [50]
+    host = scene.host()
+    _left_out(scene, host, "classes.cnp")
+    return at(*scene.cabled(host), settings="CNP DSCP", severity=WARNING, says="48 by default")
+
+
 @kind("mtu for all but one switch", "inventory", alone=True, bases=("sonic",))
 def _(scene: Scene) -> Expect:
     scene.fabric.intent["mtu"]["host"] = 9150  # SONiC's default is 9100
