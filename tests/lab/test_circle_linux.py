@@ -153,7 +153,9 @@ def make(stack: str, manager: str, option: str, folder: Path) -> tuple[HostFacts
         HostPort("eth1", stack=stack),
         HostPort("eth2", nic="generic", gbps=25),
     )
-    options = {"stack": stack, **({"mtu_manager": option} if option else {})}
+    groups = ("sysctl", "modules", "module_options", "limits", "environment")
+    asked = " ".join(f"{group}.{name}" for group in groups for name, _ in getattr(SYSTEM, group))
+    options = {"stack": stack, "asked": asked, **({"mtu_manager": option} if option else {})}
     hw = Hardware(
         ("linux", "nic_generic", "nic_mlx5"),
         ports=(
@@ -262,12 +264,12 @@ def test_drift_is_repaired_with_what_it_takes(one: Lab) -> None:
 def test_somebody_disables_the_unit(one: Lab) -> None:
     """Live is right and would be lost at the next boot."""
     one.to(WISH)
-    one.host.somebody("systemctl disable fabric-qos@eth0.service; rm /etc/sysctl.d/90-fabric.conf")
+    one.host.somebody("systemctl disable fabric-qos@eth0.service; rm /etc/sysctl.d/zz-fabric.conf")
     change = one.change(one.realize(WISH))
     assert change.level == Disturbs.NOTHING and change.undo == ()
     done = one.drive(change, "apply", "r2")["done"]
     assert done == [
-        "put /etc/sysctl.d/90-fabric.conf",
+        "put /etc/sysctl.d/zz-fabric.conf",
         "call systemctl daemon-reload",
         "call systemctl enable fabric-qos@eth0.service",
     ]
@@ -348,7 +350,7 @@ def test_networkd_with_files_of_its_own(tmp_path: Path) -> None:
     with running(replace(facts, seed=(*FOREIGN, rails)), tmp_path) as host:
         lab = Lab(host, hw)
         change = lab.to(wish)
-        assert "/etc/systemd/network/20-rails.network.d/90-fabric.conf: MTUBytes=9000" in change.lines
+        assert "/etc/systemd/network/20-rails.network.d/zz-fabric.conf: MTUBytes=9000" in change.lines
         seen = lab.observe()
         assert differences(wish, seen.running) == () and differences(wish, seen.stored) == ()
         assert lab.change(wish).empty

@@ -10,48 +10,28 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, Literal
 
-from rdma_fabric.findings import Severity
-from rdma_fabric.hardware import Hardware, PortHardware
+from rdma_fabric.hardware import Hardware
 from rdma_fabric.platforms import _host_files as host
 from rdma_fabric.platforms import _linux_find as find
 from rdma_fabric.platforms._contract import (
     Artifact,
     Change,
     Dialect,
-    Fault,
     Realized,
     Traits,
 )
-from rdma_fabric.platforms._linux_mtu import Persistence
-from rdma_fabric.platforms._linux_read import PATHS, normal, read, sysctl_keys
-from rdma_fabric.platforms._linux_write import (
-    Context,
-    MtuChange,
-    SystemChange,
-    files_context,
-    mtus,
-    netplan_rows,
-)
-from rdma_fabric.platforms._shared import with_ports
-from rdma_fabric.state import (
-    MTU_MAX,
-    UNMANAGED,
-    Absent,
-    Maybe,
-    Mtu,
-    NodeState,
-    Observation,
-    PortSettings,
-    SystemState,
-)
+from rdma_fabric.platforms._linux_ask import questions
+from rdma_fabric.platforms._linux_managers import NETPLAN_KINDS, Persistence, drop_in
+from rdma_fabric.platforms._linux_names import PATHS
+from rdma_fabric.platforms._linux_read import read
+from rdma_fabric.platforms._linux_realize import realize
+from rdma_fabric.platforms._linux_write import Context, SystemChange, files_context
+from rdma_fabric.platforms._linux_write_mtu import MtuChange, mtus, netplan_rows, unit_rows
+from rdma_fabric.state import NodeState, Observation
 
-_LARGEST: Final = {"mlx5": 9978}
-"""Netdev ceilings by NIC: mlx5_core takes frames of 10000 bytes less its 22 bytes of headers
-(`ip -d link` shows maxmtu 9978; experience)."""
-_LIKELY: Final = 9000
-"""What "max" means on a NIC whose ceiling nobody told us; a larger number is taken as given."""
-_KERNEL_LARGEST: Final = 65535
-"""veth: 68..65535 (tried)."""
+NETWORKD_FILE: Final = "networkd_file"
+"""Node option: name of the .network file of a port, in which PORT stands for the port's name."""
+_NETWORKD_FILE: Final = "10-PORT.network"
 
 
 class Linux:
@@ -69,42 +49,25 @@ class Linux:
         cannot=(
             "unload a module",
             "reload a driver: module options count after a reboot, and the node is pending-reset until then",
-            "change an MTU that a foreign file of the network manager sets",
-            "limits of systemd services (limits.d reaches logins only)",
+            "change what a foreign file sets that is read after ours: it is named with file and line",
+            "change the MTU of a bridge, or of a port in one",
         ),
         transports=("rocev2", "infiniband"),
     )
 
-    # ------------------------------------------------------------ realize
-
     def realize(self, wanted: NodeState, hw: Hardware) -> Realized:
-        """MTU ceilings, normal spelling of sysctls; modules are only ever loaded."""
-        faults: list[Fault] = []
-        settings: dict[str, PortSettings] = {}
-        for port in wanted.ports:
-            known = hw.port(port.name)
-            if known is not None:
-                one = _realize_mtu(port.settings.mtu, known, hw, faults)
-                if one != port.settings.mtu:
-                    settings[port.name] = replace(port.settings, mtu=one)
-        system = _realize_system(wanted.system, faults)
-        state = with_ports(wanted, settings) if settings else wanted
-        return Realized(state if system == wanted.system else replace(state, system=system), tuple(faults))
+        """MTU ceilings and what ports lie on, normal spelling of sysctls; modules are only ever loaded."""
+        return realize(wanted, hw)
 
     # ------------------------------------------------------------ read
 
     def questions(self, hw: Hardware) -> tuple[str, ...]:
-        """Two shell scripts: the node, and its ports."""
-        context = Context(names=" ".join(f'"{port.name}"' for port in hw.ports), sysctl_keys=sysctl_keys(hw))
-        return (
-            host.question("linux/observe_system.sh.j2", context),
-            host.question("linux/observe_ports.sh.j2", context),
-        )
+        """Shell scripts: the node's files, its live values, its ports and who manages them."""
+        return questions(hw)
 
     def parse(self, answers: Mapping[str, str], hw: Hardware) -> Observation:
         """The neutral state; running is operational."""
-        system, ports = self.questions(hw)
-        return read(answers.get(system, ""), answers.get(ports, ""), hw)
+        return read("\n".join(answers.get(question, "") for question in self.questions(hw)), hw)
 
     # ------------------------------------------------------------ write
 
@@ -114,17 +77,19 @@ class Linux:
         rows = mtus(wanted, hw)
         manager = hw.option("mtu_manager", "none")
         if manager == "netplan":
-            kinds = {
-                port.name: {"bond": "bonds", "vlan": "vlans"}.get(port.kind, "ethernets") for port in hw.ports
-            }
+            kinds = {port.name: NETPLAN_KINDS.get(port.kind, "ethernets") for port in hw.ports}
             places = {name: Persistence("netplan", "netplan", f"{kinds[name]}/{name}") for name, _ in rows}
             return replace(context, netplan=netplan_rows(rows, places))
         if manager == "networkmanager":
             return replace(context, networkmanager=rows)
-        return replace(context, unit=rows)
+        context = replace(context, unit=unit_rows(rows, hw))
+        if manager == "networkd":
+            name = hw.option(NETWORKD_FILE, _NETWORKD_FILE)
+            return replace(context, networkd=tuple((name.replace("PORT", port), mtu) for port, mtu in rows))
+        return context
 
     def artifacts(self, wanted: NodeState, hw: Hardware) -> tuple[Artifact, ...]:
-        """Files with node-wide settings, then the one that keeps the MTUs."""
+        """Files with node-wide settings, then those that keep the MTUs."""
         context = self.context(wanted, hw)
         found = [
             Artifact(f"linux/{template}", path.removeprefix("/"))
@@ -141,6 +106,15 @@ class Linux:
             )
             if used
         ]
+        for unit, rows in context.services:
+            path = PATHS.service(unit).removeprefix("/")
+            found.append(Artifact("linux/service.conf.j2", path, context=Context(rows=rows)))
+        for name, value in dict(context.networkd).items():
+            found.append(
+                Artifact(
+                    "linux/networkd.conf.j2", drop_in(name).removeprefix("/"), context=Context(mtu=value)
+                )
+            )
         if context.netplan:
             found.append(Artifact("linux/netplan.yaml.j2", PATHS.netplan.removeprefix("/"), 0o600))
         if context.unit:
@@ -155,6 +129,7 @@ class Linux:
         return Change(
             differences=system.differences + ports.differences,
             blocked=system.blocked + ports.blocked,
+            reasons=system.reasons + ports.reasons,
             lines=system.lines + ports.lines,
             commit=steps,
             undo=(*ports.undo, *system.undo),
@@ -164,60 +139,6 @@ class Linux:
             unverified=system.unverified + ports.unverified,
             expected=wanted if steps else None,
         )
-
-
-# ---------------------------------------------------------------- realize
-
-
-def _realize_mtu(wanted: Mtu, port: PortHardware, hw: Hardware, faults: list[Fault]) -> Mtu:
-    ceiling = int(hw.option("mtu_max") or 0) or _LARGEST.get(port.nic, 0)
-    value = wanted.ip
-    if isinstance(value, Absent):
-        return wanted
-    if value == MTU_MAX:
-        return replace(wanted, ip=ceiling or _LIKELY)
-    if value > (ceiling or _KERNEL_LARGEST):
-        largest = ceiling or _KERNEL_LARGEST
-        faults.append(
-            Fault(
-                Severity.NOTE,
-                port.name,
-                "mtu.ip",
-                str(value),
-                str(largest),
-                f"its NIC takes at most {largest}",
-            )
-        )
-        return replace(wanted, ip=largest)
-    return wanted
-
-
-def _realize_system(wanted: SystemState, faults: list[Fault]) -> SystemState:
-    modules: list[tuple[str, Maybe[bool]]] = []
-    for name, value in wanted.modules:
-        if value is False:
-            faults.append(
-                Fault(
-                    Severity.NOTE,
-                    "",
-                    f"modules.{name}",
-                    "not loaded",
-                    "",
-                    "a running host does not unload modules",
-                    "reboot the host once the module is no longer asked for",
-                )
-            )
-        modules.append((name.replace("-", "_"), UNMANAGED if value is False else value))
-    return replace(
-        wanted,
-        sysctl=_normal(wanted.sysctl),
-        modules=tuple(modules),
-        module_options=_normal(wanted.module_options),
-    )
-
-
-def _normal(pairs: tuple[tuple[str, Maybe[str]], ...]) -> tuple[tuple[str, Maybe[str]], ...]:
-    return tuple((key, value if isinstance(value, Absent) else normal(value)) for key, value in pairs)
 
 
 PLATFORM = Linux()
