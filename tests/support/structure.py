@@ -39,6 +39,7 @@ LAYERS = (
     "drift",
     "watch",
     "adopt",
+    "capture",
     "views",
     "lab",
     "cli",

@@ -22,6 +22,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "rollback": "bring a run's nodes back to what they had before it",
     "runs": "what happened in earlier runs",
     "trace": "which value makes this device line, and which lines a value makes",
+    "capture": "save a node's raw output without secrets, and what was understood of it",
+    "support": "one archive about a run, for a bug report",
     "explain": "what a rule checks and why",
     "schema": "JSON Schema of the intent or inventory, for editors",
     "lab": "the embedded fabric: up, down, status, break, somebody, reboot ...",

@@ -1,0 +1,1 @@
+"""What leaves the site for a bug report or a fixture: device output and runs, without secrets."""
