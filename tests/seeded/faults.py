@@ -299,6 +299,12 @@ def _(scene: Scene) -> Expect:
     return at(*scene.fabric.switches(), settings="headroom")
 
 
+@kind("headroom below what vendors ship", "intent", alone=True, bases=("sonic",))
+def _(scene: Scene) -> Expect:
+    scene.fabric.intent["pfc"]["headroom"] = scene.rng.choice(["40KB", "60KB"])
+    return at(*scene.fabric.switches(), settings="headroom", severity=WARNING, says="after a pause")
+
+
 @kind("mistake in one network only", "intent", alone=True, bases=("storage",))
 def _(scene: Scene) -> Expect:
     scene.fabric.intent["networks"]["storage"] = {"classes": {"roce": {"bandwidth": "90%"}}}

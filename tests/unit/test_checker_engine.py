@@ -274,14 +274,30 @@ leaf[01-02]:
 
 
 @pytest.mark.parametrize(
+    ("model", "severity"), [("AS9516-32D", Severity.WARNING), ("SN9999", Severity.NOTE), ("SN5600", None)]
+)
+def test_without_a_shipped_value_the_formula_decides(
+    model: str, severity: Severity | None, tmp_path: Path
+) -> None:
+    """With the sender's reaction time 96476 bytes at 400G and 40 m; without the ASIC only a note."""
+    size = "96475B" if severity else "110KB"
+    for name, text in _HEADROOM.items():
+        text = text.replace("SIZE", size).replace("ACS-SN5600", model)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    found = [one for one in check(build(load(tmp_path))).findings if one.code == "FAB042"]
+    assert [one.severity for one in found] == ([severity] if severity else [])
+    assert all("at least 96476 bytes" in one.wanted for one in found)
+
+
+@pytest.mark.parametrize(
     ("size", "severity", "bound"),
     [
         # Two largest frames and the cable: 9216 + 4192 + 2 * 5 ns/m * 40 m * 400 Gbit/s / 8.
         ("33407B", Severity.ERROR, 33408),
-        # With the sender's reaction time: 96476 bytes at 400G and 40 m.
-        ("33408B", Severity.WARNING, 96476),
-        ("96475B", Severity.WARNING, 96476),
-        ("96476B", None, 0),
+        # The least that is shipped for Spectrum-4 at 400G and 40 m.
+        ("33408B", Severity.WARNING, 104448),
+        ("104447B", Severity.WARNING, 104448),
+        ("104448B", None, 0),
         ("auto", None, 0),
     ],
 )

@@ -1,15 +1,18 @@
-"""A headroom written by hand cannot hold what arrives after a pause.
+"""A headroom cannot hold what arrives after a pause.
 
 What it checks
-    `headroom` in bytes against the length of the cable and the speed of the port. Error: below two largest
-    frames and what is on the cable both ways, which no device can do without. Warning: below the same with
-    the sender's reaction time. With `headroom: auto` the device computes it, and this rule is silent.
+    `headroom` written by hand, and the headroom that an observed device computed, against the length of the
+    cable and the speed of the port. Error: below two largest frames and what is on the cable both ways, which
+    no device can do without. Warning: below the least that is shipped for this ASIC, speed and length; where
+    nothing is shipped, below the least with the sender's reaction time (a note where the ASIC is not known).
+    `headroom: auto` that was not read is not judged.
 
 Why it breaks RDMA
     Between the decision to pause and the last bit that arrives lie one frame each way, the cable twice,
     and the sender's reaction. What does not fit is dropped, in a class that promises not to drop.
     Source: IEEE 802.1Qbb annex N as quoted in "How to Compute Headroom for Lossless Ethernet Links";
-    reaction times from SONiC swss cfgmgr/buffer_headroom_mellanox.lua.
+    reaction times from SONiC swss cfgmgr/buffer_headroom_mellanox.lua; shipped values from the
+    pg_profile_lookup.ini files of sonic-buildimage (docs/headroom.md compares them with ours).
 
 Wrong
     pfc: {headroom: 20KB}        # on a 400G port with 300 m of cable
@@ -23,32 +26,36 @@ When to waive it
 
 from collections.abc import Iterator
 
-from rdma_fabric.checker.rules._buffers import least_headroom, usual_headroom
-from rdma_fabric.checker.scopes import Hit, PortRule, PortView
+from rdma_fabric.checker.headroom import verdict
+from rdma_fabric.checker.scopes import Hit, NodeRule, NodeView
 from rdma_fabric.findings import Severity
+from rdma_fabric.hardware import PortHardware
 from rdma_fabric.state import Amount
 
 
-def _check(port: PortView) -> Iterator[Hit]:
-    speed = port.hw.speed_gbps
-    if port.is_host or not speed:
+def _check(node: NodeView) -> Iterator[Hit]:
+    if node.is_host:
         return
-    for priority, state in enumerate(port.state.qos.classes):
-        size = state.headroom
-        if isinstance(size, Amount) and size.unit == "bytes":
-            yield from _judge(priority, size.value, speed, port.hw.cable_m or 0, port.hw.cable_m is None)
+    for port in node.state.ports:
+        facts = node.hw.port(port.name)
+        if facts is None or not facts.speed_gbps:
+            continue
+        for priority, state in enumerate(port.settings.qos.classes):
+            size = state.headroom
+            if isinstance(size, Amount) and size.unit == "bytes":
+                yield from _judge(node, facts, priority, size.value)
 
 
-def _judge(priority: int, size: int, speed: int, metres: int, unknown: bool) -> Iterator[Hit]:
-    least, usual = least_headroom(speed, metres), usual_headroom(speed, metres)
-    if size >= usual:
+def _judge(node: NodeView, port: PortHardware, priority: int, size: int) -> Iterator[Hit]:
+    found = verdict(size, node.hw.asic, port.speed_gbps, port.cable_m or 0)
+    if found is None:
         return
-    severity, bound = (Severity.ERROR, least) if size < least else (Severity.WARNING, usual)
-    cable = "a cable of unknown length" if unknown else f"{metres} m of cable"
+    severity, bound, whose = found
+    cable = "a cable of unknown length" if port.cable_m is None else f"{port.cable_m} m of cable"
     yield Hit(
-        setting=f"qos.classes.{priority}.headroom",
+        setting=f"{port.name}|qos.classes.{priority}.headroom",
         found=f"{size} bytes",
-        wanted=f"at least {bound} bytes for {speed}G and {cable}",
+        wanted=f"at least {bound} bytes for {port.speed_gbps}G and {cable} ({whose})",
         message=f"{{where}}: the headroom of priority {priority} is smaller than what arrives after a pause",
         help="write headroom: auto and give the cable's length, or a larger number",
         severity=severity,
@@ -56,4 +63,4 @@ def _judge(priority: int, size: int, speed: int, metres: int, unknown: bool) -> 
     )
 
 
-RULE = PortRule("FAB042", "headroom-too-small", Severity.ERROR, "0.1", "buffers", _check)
+RULE = NodeRule("FAB042", "headroom-too-small", Severity.ERROR, "0.1", "buffers", _check, ports=True)
