@@ -12,7 +12,7 @@ Why it breaks RDMA
     and the sender's reaction. What does not fit is dropped, in a class that promises not to drop.
     Source: IEEE 802.1Qbb annex N as quoted in "How to Compute Headroom for Lossless Ethernet Links";
     reaction times from SONiC swss cfgmgr/buffer_headroom_mellanox.lua; shipped values from the
-    pg_profile_lookup.ini files of sonic-buildimage (docs/headroom.md compares them with ours).
+    headroom tables in SONiC's device folders (docs/headroom.md compares them with ours).
 
 Wrong
     pfc: {headroom: 20KB}        # on a 400G port with 300 m of cable
