@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from rdma_fabric.push.bundle import Mode, bundle
 from rdma_fabric.state import (
     UNMANAGED,
     ClassState,
+    Difference,
     Marking,
     Mtu,
     NodeState,
@@ -37,6 +38,7 @@ from rdma_fabric.state import (
     differences,
     forget_unknown,
     owned_part,
+    waiting,
 )
 from tests.lab.hostlab import run, running
 
@@ -147,14 +149,18 @@ class Lab:
         return dict(line.split(" ", 1) for line in run(self.host, listing)[1].splitlines())
 
 
-def make(stack: str, manager: str, option: str, folder: Path) -> tuple[HostFacts, Hardware]:
+GROUPS = ("sysctl", "modules", "module_options", "limits", "environment")
+
+
+def make(
+    stack: str, manager: str, option: str, folder: Path, system: SystemState = SYSTEM
+) -> tuple[HostFacts, Hardware]:
     ports = (
         HostPort("eth0", stack=stack, neighbor=Neighbor("leaf01", "Ethernet1/1")),
         HostPort("eth1", stack=stack),
         HostPort("eth2", nic="generic", gbps=25),
     )
-    groups = ("sysctl", "modules", "module_options", "limits", "environment")
-    asked = " ".join(f"{group}.{name}" for group in groups for name, _ in getattr(SYSTEM, group))
+    asked = " ".join(f"{group}.{name}" for group in GROUPS for name, _ in getattr(system, group))
     options = {"stack": stack, "asked": asked, **({"mtu_manager": option} if option else {})}
     hw = Hardware(
         ("linux", "nic_generic", "nic_mlx5"),
@@ -321,6 +327,177 @@ def test_a_reboot_before_the_confirmation(one: Lab) -> None:
     wanted = replace(WISH, system=replace(SYSTEM, modules=()))
     assert differences(owned_part(blank.running, wanted), seen.running) == ()
     assert differences(blank.stored, seen.stored) == ()
+
+
+# ---------------------------------------------------------------- every kind, both layers
+
+SERVICE = ("/usr/lib/systemd/system/slurmd.service", "[Service]\nExecStart=/usr/sbin/slurmd -D\n")
+KINDS = SystemState(
+    sysctl=(
+        ("net.core.somaxconn", "8192"),
+        ("net.ipv4.conf.eth0.arp_ignore", "1"),
+        ("net.ipv4.ip_local_reserved_ports", ""),
+        ("net.ipv4.tcp_rmem", "4096 87380 4194304"),
+    ),
+    modules=(("ib_uverbs", True), ("rdma_ucm", True)),
+    module_options=(("mlx5_core.prof_sel", "3"),),
+    limits=(("memlock", "unlimited"), ("nofile", "1048576"), ("slurmd.memlock", "unlimited")),
+    environment=(("NCCL_IB_TC", "106"), ("UCX_TLS", "rc,sm x")),
+)
+"""One setting of every kind, a sysctl of no and one of several words."""
+OURS = {
+    "sysctl": "/etc/sysctl.d/zz-fabric.conf",
+    "modules": "/etc/modules-load.d/90-fabric.conf",
+    "module_options": "/etc/modprobe.d/zz-fabric.conf",
+    "limits": "/etc/security/limits.d/zz-fabric.conf",
+    "slurmd": "/etc/systemd/system/slurmd.service.d/zz-fabric.conf",
+    "NCCL": "/etc/nccl.conf",
+    "UCX": "/etc/profile.d/fabric-rdma.sh",
+    "mtu": "/etc/fabric/mtu.conf",
+}
+
+
+def paths(found: Iterable[Difference]) -> set[str]:
+    return {item.path.removeprefix("system.").removesuffix(".mtu.ip") for item in found}
+
+
+def kinds(folder: Path, *seed: tuple[str, str]) -> tuple[HostFacts, Hardware, NodeState]:
+    """A host whose intent names all of KINDS, and the MTU of two ports."""
+    facts, hw = make("ofed", "netplan", "", folder, KINDS)
+    ports = tuple(PortState(name, settings=PortSettings(Mtu(9000))) for name in ("eth0", "eth1"))
+    return replace(facts, seed=(*FOREIGN, SERVICE, *seed)), hw, NodeState(KINDS, ports)
+
+
+def test_every_kind_of_setting_both_ways(tmp_path: Path) -> None:
+    """Stored right and live wrong, live right and not stored: told apart, and repaired with what it takes."""
+    facts, hw, wish = kinds(tmp_path)
+    with running(facts, tmp_path) as host:
+        lab = Lab(host, hw)
+        wanted = lab.realize(wish)
+        option = "system.module_options.mlx5_core.prof_sel"
+        assert lab.change(wanted).blocked == ()
+        lab.to(wish)
+        seen = lab.observe()
+        assert waiting(wanted, seen) == {item.path for item in differences(wanted, seen.running)} == {option}
+        assert lab.change(wanted).empty
+        host.reboot()
+        seen = lab.observe()
+        assert seen.pending is None and lab.change(wanted).empty
+        assert differences(wanted, seen.running) == differences(wanted, seen.stored) == ()
+
+        host.somebody(
+            "sysctl -w net.core.somaxconn=100 net.ipv4.ip_local_reserved_ports=8080; rmmod rdma_ucm; "
+            "sysctl -w 'net.ipv4.tcp_rmem=4096 87380 6291456'; ip link set eth0 mtu 4096"
+        )
+        seen = lab.observe()
+        live = paths(differences(wanted, seen.running))
+        assert live == {
+            "sysctl.net.core.somaxconn",
+            "sysctl.net.ipv4.ip_local_reserved_ports",
+            "sysctl.net.ipv4.tcp_rmem",
+            "modules.rdma_ucm",
+            "ports.eth0",
+        }
+        assert differences(wanted, seen.stored) == ()
+        assert {item.path for item in lab.to(wish, "r2").differences} == {
+            item.path for item in differences(wanted, seen.running)
+        }
+
+        host.somebody(f"rm {' '.join(OURS.values())}")
+        seen = lab.observe()
+        later = ("limits.memlock", "limits.nofile", "limits.slurmd.memlock")
+        variables = ("environment.NCCL_IB_TC", "environment.UCX_TLS")
+        # What counts for the next login, start or job has no live value besides the stored one.
+        assert paths(differences(wanted, seen.running)) == {*later, *variables}
+        everything = {f"{group}.{name}" for group in GROUPS for name, _ in getattr(KINDS, group)}
+        assert paths(differences(wanted, seen.stored)) == {*everything, "ports.eth0", "ports.eth1"}
+        done = lab.drive(lab.change(wanted), "apply", "r3")["done"]
+        assert not [line for line in done if line.startswith(("call sysctl", "call modprobe", "call ip"))]
+        assert {line.removeprefix("put ") for line in done} >= set(OURS.values())
+        seen = lab.observe()
+        assert differences(wanted, seen.running) == differences(wanted, seen.stored) == ()
+
+
+def test_files_of_others_that_win_and_that_lose(tmp_path: Path) -> None:
+    facts, hw, wish = kinds(
+        tmp_path,
+        ("/etc/sysctl.d/99-zz.conf", "net.core.somaxconn = 100\n"),
+        ("/etc/sysctl.d/zzz-site.conf", "# site\nnet.ipv4.conf.eth0.arp_ignore = 2\n"),
+        ("/etc/security/limits.d/99-site.conf", "* - memlock 64\n"),
+        ("/etc/modprobe.d/site.conf", "blacklist rdma_ucm\noptions mlx5_core prof_sel=1\n"),
+    )
+    with running(facts, tmp_path) as host:
+        lab = Lab(host, hw)
+        wanted, foreign = lab.realize(wish), lab.foreign()
+        change = lab.to(wish)
+        assert dict(change.reasons) == {
+            "system.sysctl.net.ipv4.conf.eth0.arp_ignore": (
+                "second owner: /etc/sysctl.d/zzz-site.conf:2 sets it to 2"
+            ),
+            "system.modules.rdma_ucm": (
+                "second owner: /etc/modprobe.d/site.conf:1 keeps it from being loaded"
+            ),
+        }
+        host.reboot()
+        seen = lab.observe()
+        left = {"sysctl.net.ipv4.conf.eth0.arp_ignore", "modules.rdma_ucm"}
+        assert paths(differences(wanted, seen.running)) == left
+        assert paths(differences(wanted, seen.stored)) == left
+        assert lab.change(wanted).empty and lab.foreign() == foreign
+
+
+def test_a_way_back_takes_modules_off_the_list(one: Lab) -> None:
+    """They stay loaded until the next boot: an unload could pull devices from under programs."""
+    blank = one.observe()
+    one.to(WISH)
+    back = one.realize(forget_unknown(owned_part(blank.running, WISH)))
+    one.to(back, "r2")
+    assert "rdma_ucm" in run(one.host, "lsmod; ls /sys/module")[1]
+    one.host.reboot()
+    again = dict(one.observe().running.system.modules)
+    # Settings of a port's RDMA-CM load their module themselves.
+    assert (again["rdma_ucm"], again["rdma_cm"]) == (False, True)
+
+
+def test_a_reloaded_driver_brings_its_mtu_back(one: Lab) -> None:
+    one.to(WISH)
+    one.host.somebody("modprobe -r mlx5_ib; modprobe -r mlx5_core; modprobe mlx5_core")
+    seen = one.observe()
+    assert [port.settings.mtu.ip for port in seen.running.ports] == [9000, 9000, 4200]
+
+
+def test_bridges_and_the_management_port_are_not_touched(one: Lab) -> None:
+    shown = "ip -o link show mgmt0; ip -4 -o addr show mgmt0; sysctl -a -r mgmt0"
+    before = run(one.host, shown)[1]
+    one.host.somebody("ip link add br0 type bridge; ip link set eth2 master br0")
+    change = one.to(WISH)
+    assert dict(change.reasons) == {
+        "ports.eth2.mtu.ip": "it is a port of bridge br0, which would follow and is never touched"
+    }
+    assert "mtu 1500" in run(one.host, "ip -o link show br0")[1]
+    assert run(one.host, shown)[1] == before
+
+
+def test_the_session_is_found(one: Lab) -> None:
+    """By the address that it came in at, also behind sudo, which hides it; and by the way back."""
+
+    def carried(prefix: str) -> str:
+        found = {}
+        for question in platforms.questions(one.hw):
+            found[question] = run(one.host, f"{prefix} {question}")[1]
+        return dict(platforms.parse(found, one.hw).facts).get("session", "")
+
+    assert carried("") == ""
+    here = "SSH_CONNECTION='198.51.100.1 50000 198.51.100.10 22'"
+    assert carried(here) == "mgmt0"
+    one.host.somebody("ip addr add 192.0.2.7/31 dev eth1")
+    in_band = "SSH_CONNECTION='192.0.2.6 50000 192.0.2.7 22'"
+    assert carried(in_band) == "eth1"
+    assert carried(f"env {in_band} sh -c 'exec 3>&1; env -u SSH_CONNECTION \"$@\" >&3; true' sh") == "eth1"
+    assert carried("SSH_CONNECTION='203.0.113.9 5 203.0.113.7 22'") == "?"
+    # One that came in at an address of the loopback device goes back by a port.
+    one.host.somebody("ip addr add 203.0.113.7/32 dev lo; ip route add 203.0.113.9 dev eth0")
+    assert carried("SSH_CONNECTION='203.0.113.9 5 203.0.113.7 22'") == "eth0 lo"
 
 
 MANAGERS = [("netplan", "netplan"), ("networkd", "none"), ("ifupdown", ""), ("NetworkManager", "none")]
