@@ -10,6 +10,11 @@ from rdma_fabric.cli import common
 
 VERBS = ("up", "down", "status", "break", "mend", "release", "reboot", "somebody", "running", "log")
 KINDS = ("refuse", "ignore", "drop", "hold", "unreachable", "slow")
+MISHAPS = (
+    *("mtu", "pfc", "trust", "ecn", "flap", "reload", "module", "lldpad", "nv", "firmware", "sysctl"),
+    *("forget",),
+)
+"""Kinds that befall a host once (`lab.breaks.MISHAPS`), written out because the lab loads slowly."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,14 +48,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     fault.add_argument("node")
     fault.add_argument(
         "kind",
-        choices=KINDS,
-        help="refuse, ignore or drop a matching line; hold at commit; unreachable; slow",
+        choices=(*KINDS, *MISHAPS),
+        metavar="KIND",
+        help="refuse, ignore or drop a matching line; hold at commit; unreachable; slow; on hosts also, "
+        "once: mtu PORT [BYTES], pfc|trust|ecn|flap|reload PORT, module NAME, lldpad [PORT], "
+        "nv PORT NAME=VALUE, firmware PORT VERSION, sysctl KEY=VALUE, forget FILE",
     )
-    fault.add_argument("pattern", nargs="?", default="", help="regular expression of the line")
+    fault.add_argument(
+        "words", nargs="*", metavar="WORD", help="regular expression of the line, or words of the kind"
+    )
     fault.add_argument("--seconds", type=float, default=0.0, help="slow: delay of every answer")
     fault.add_argument("--after", action="store_true", help="drop, hold: after the line was run")
     fault.add_argument("--times", type=int, default=0, help="works this often only")
-    mend = verb("mend", "take a node's faults away")
+    mend = verb("mend", "take a node's faults away (not what befell a host: set that right)")
     mend.add_argument("node")
     mend.add_argument("kind", nargs="?", default="", choices=("", *KINDS))
     verb("release", "let a held commit go on").add_argument("node")
@@ -128,11 +138,18 @@ def _status(options: argparse.Namespace, folder: Path) -> int:
 def _break(options: argparse.Namespace, folder: Path) -> int:
     from rdma_fabric.lab import fabric
 
+    if options.kind in MISHAPS:
+        if options.seconds or options.after or options.times:
+            raise fabric.LabError(f"{options.kind} happens once and at once: no --seconds, --after, --times")
+        common.output(options).say(fabric.mishap(folder, options.node, options.kind, options.words))
+        return 0
+    if len(options.words) > 1:
+        raise fabric.LabError(f"write the regular expression of {options.kind} as one word, in quotes")
     fabric.break_(
         folder,
         options.node,
         options.kind,
-        options.pattern,
+        "".join(options.words),
         seconds=options.seconds,
         after=options.after,
         times=options.times,

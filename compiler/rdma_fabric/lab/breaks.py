@@ -1,4 +1,4 @@
-"""Faults that the lab puts between a client and a node, one set per node."""
+"""Faults of a node: those between a client and it, and those that befall a host itself."""
 
 from __future__ import annotations
 
@@ -8,6 +8,21 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 KINDS = ("refuse", "ignore", "drop", "hold", "unreachable", "slow")
+MISHAPS = {
+    "mtu": "PORT [BYTES]",
+    "pfc": "PORT",
+    "trust": "PORT",
+    "ecn": "PORT",
+    "flap": "PORT",
+    "reload": "PORT",
+    "module": "NAME",
+    "lldpad": "[PORT]",
+    "nv": "PORT NAME=VALUE",
+    "firmware": "PORT VERSION",
+    "sysctl": "KEY=VALUE",
+    "forget": "FILE",
+}
+"""Kind of a mishap -> its words; those in brackets may be left out."""
 _NEED_PATTERN = ("refuse", "ignore", "drop")
 _MAY_COME_AFTER = ("drop", "hold")
 _ORDER = ("slow", "hold", "drop", "refuse", "ignore")
@@ -42,7 +57,7 @@ class Break:
     def __post_init__(self) -> None:
         """Raise BreakError where the parts do not fit together."""
         if self.kind not in KINDS:
-            raise BreakError(f"unknown break '{self.kind}': use one of {', '.join(KINDS)}")
+            raise BreakError(f"unknown break '{self.kind}': use one of {', '.join((*KINDS, *MISHAPS))}")
         if self.kind in _NEED_PATTERN and not self.pattern:
             raise BreakError(f"{self.kind} needs a regular expression")
         if self.kind in ("unreachable", "slow") and self.pattern:
@@ -74,6 +89,36 @@ class Break:
     def from_json(cls, data: Mapping[str, Any]) -> Break:
         """Take back what `to_json` gave."""
         return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class Mishap:
+    """What befalls a host once, behind our back; nothing takes it away but setting it right.
+
+    mtu          somebody sets a port's MTU by hand (4096 unless told otherwise), without storing it
+    pfc          PFC of a port is off live; what is stored stays
+    trust        a port loses its DSCP entries and so trusts PCP
+    ecn          congestion control of a port is off live
+    flap         the link of a port goes down and up
+    reload       the driver of a port is loaded anew: settings that live in it are lost
+    module       somebody unloads a kernel module
+    lldpad       the LLDP daemon starts and takes DCB of a port, or of all
+    nv           somebody writes a firmware parameter that waits for the next reset
+    firmware     a port's adapter runs another firmware version
+    sysctl       a package drops a file into /etc/sysctl.d that overrides a key, and loads it
+    forget       a file is gone, while the live settings stay
+    """
+
+    kind: str
+    words: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise BreakError where the words do not fit the kind."""
+        usage = MISHAPS[self.kind].split()
+        needed = [word for word in usage if not word.startswith("[")]
+        fits = len(needed) <= len(self.words) <= len(usage)
+        if not fits or ("=" in usage[-1] and not self.words[-1].partition("=")[2]):
+            raise BreakError(f"write {' '.join((self.kind, *usage))}")
 
 
 @dataclass(slots=True)

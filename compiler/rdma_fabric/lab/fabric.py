@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from rdma_fabric.lab.breaks import Break, BreakError
+from rdma_fabric.lab.breaks import Break, BreakError, Mishap
 from rdma_fabric.lab.control import ControlError, call
 from rdma_fabric.lab.simulators._contract import DeviceFacts, PortFact
 
@@ -260,6 +260,15 @@ def break_(
         raise LabError(str(error)) from error
     _ask(directory, "break", node=node, fault=fault.to_json())
     return fault
+
+
+def mishap(directory: Path, node: str, kind: str, words: Sequence[str]) -> str:
+    """Let something befall a host (kinds: `breaks.Mishap`); returns what it did, LabError says why not."""
+    try:
+        fault = Mishap(kind, tuple(words))
+    except BreakError as error:
+        raise LabError(str(error)) from error
+    return str(_ask(directory, "mishap", node=node, kind=fault.kind, words=list(fault.words)))
 
 
 def mend(directory: Path, node: str, kind: str = "") -> None:

@@ -26,6 +26,11 @@ async def spawn(channel: Channel, argv: Sequence[str]) -> int:
 
 async def output(argv: Sequence[str]) -> str:
     """What argv prints, both streams together."""
+    return (await ended(argv))[1]
+
+
+async def ended(argv: Sequence[str]) -> tuple[int, str]:
+    """Exit status of argv, and what it prints, both streams together."""
     process = await asyncio.create_subprocess_exec(
         *argv,
         stdin=asyncio.subprocess.DEVNULL,
@@ -35,7 +40,7 @@ async def output(argv: Sequence[str]) -> str:
         umask=0o022,
     )
     printed, _ = await process.communicate()
-    return printed.decode(errors="replace")
+    return _status(process.returncode or 0), printed.decode(errors="replace")
 
 
 def _environment(more: dict[str, str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ import importlib
 import json
 import logging
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -36,8 +37,9 @@ from rdma_fabric.lab.channels import Host, Login, Node, logged, serve_switch
 from rdma_fabric.lab.control import ControlError
 from rdma_fabric.lab.discovery import device_class
 from rdma_fabric.lab.fabric import Endpoint, LabError, LabNode, NodeStatus
+from rdma_fabric.lab.hosttools.store import HOME
 from rdma_fabric.lab.ibsim import Ibsim, has_infiniband
-from rdma_fabric.lab.processes import Channel, output
+from rdma_fabric.lab.processes import Channel, ended, output
 from rdma_fabric.lab.sftp import DeviceFiles
 
 _LOG = logging.getLogger("rdma_fabric.lab")
@@ -279,6 +281,7 @@ class Lab:
             "somebody": self._somebody,
             "running": self._running,
             "break": self._break,
+            "mishap": self._mishap,
             "mend": self._mend,
             "release": self._release,
             "sessions": self._sessions,
@@ -363,6 +366,15 @@ class Lab:
             raise ControlError(f"{node.name} is a host without candidates: give hold a regular expression")
         node.breaks.add(fault)
         self._settle(node)
+
+    async def _mishap(self, node: Node, arguments: Mapping[str, Any]) -> str:
+        if node.host is None:
+            raise ControlError(f"{node.name} is no host: '{arguments['kind']}' befalls hosts only")
+        command = [f"{HOME}/tools/launch", "fabric-break", arguments["kind"], *arguments["words"]]
+        status, text = await ended(node.host.argv(shlex.join(command)))
+        if status:
+            raise ControlError(text.strip())
+        return text.strip()
 
     async def _mend(self, node: Node, arguments: Mapping[str, Any]) -> None:
         node.breaks.remove(arguments["kind"])

@@ -56,7 +56,13 @@ TOOLS = {
 """Tool -> module of this package that holds `main(name, arguments)`."""
 VENDOR = {"bnxt_setupcc.sh": "bnxt", "bnxtqos": "bnxt", "niccli": "bnxt"}
 """Tool -> the kind of NIC whose vendor package brings it; the others are on every host."""
-INTERNAL = {"fabric-boot": "boot", "fabric-ib": "ib", "fabric-init": "init", "fabric-sftp": "sftp"}
+INTERNAL = {
+    "fabric-boot": "boot",
+    "fabric-break": "faults",
+    "fabric-ib": "ib",
+    "fabric-init": "init",
+    "fabric-sftp": "sftp",
+}
 """Programs that the lab itself starts in a sandbox."""
 
 
