@@ -12,6 +12,7 @@ from hypothesis import given, settings
 
 from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import Hardware, PortHardware
+from rdma_fabric.platforms import _host_verbs as verbs
 from rdma_fabric.platforms._contract import Call, Disturbs, Put
 from rdma_fabric.platforms.nic_generic import PLATFORM
 from rdma_fabric.state import (
@@ -21,6 +22,7 @@ from rdma_fabric.state import (
     Absent,
     ClassState,
     Marking,
+    NicState,
     NodeState,
     PortSettings,
     PortState,
@@ -102,6 +104,78 @@ def test_what_is_not_understood_is_unknown(text: str) -> None:
     assert (marking.rdma_cm_tos, marking.roce_v2) == (UNKNOWN, UNKNOWN)
     assert found.notes
     assert PLATFORM.change(found, node(ONLY_CM), HW).empty
+
+
+VERBS = "hca_id:\trxe0\n\tport:\t1\n\t\t\tmax_mtu:\t\t4096 (5)\n\t\t\tactive_mtu:\t\t{}\n"
+
+
+@pytest.mark.parametrize(
+    ("shown", "status", "netdev", "mtu", "note"),
+    [
+        ("4096 (5)", 0, "9000", 4096, ""),
+        ("2048 (4)", 0, "4096", 2048, ""),
+        ("1024 (3)", 0, "1500", 1024, ""),
+        ("2048 (4)", 0, "9000", 2048, "RDMA MTU 2048, although its netdev MTU 9000 has room for 4096"),
+        ("4096 (5)", 0, "4176", 4096, ""),
+        ("4096 (4)", 0, "9000", UNKNOWN, ""),
+        ("invalid MTU (0)", 0, "9000", UNKNOWN, ""),
+        ("4096 (5)", 255, "9000", UNKNOWN, ""),
+        ("4096 (5)\n\t\t\tactive_mtu:\t\t2048 (4)", 0, "9000", UNKNOWN, ""),
+        ("2048 (4)", 0, "", 2048, ""),
+    ],
+)
+def test_the_rdma_mtu_as_its_device_tells_it(
+    shown: str, status: int, netdev: str, mtu: Any, note: str
+) -> None:
+    parts = {**BLANK, "verbs": (VERBS.format(shown), status), "mtu": (netdev, 0)}
+    found = PLATFORM.parse(answers(**parts), HW)
+    assert found.running.ports[0].settings.nic.rdma_mtu == mtu
+    assert [text for text in found.notes if "RDMA MTU" in text] == ([f"eth1: {note}"] if note else [])
+
+
+def test_a_device_that_is_not_there_is_told() -> None:
+    said = "IB device 'rxe0' wasn't found"
+    found = PLATFORM.parse(answers(**{**BLANK, "verbs": (said, 255)}), HW)
+    assert found.notes[0].startswith("eth1: there is no RDMA device rxe0; `rdma link add rxe0 type rxe")
+
+
+@pytest.mark.parametrize(
+    ("netdev", "kernel", "rxe"),
+    [
+        (1500, 1024, 1024),
+        (2048, 1024, 1024),
+        (4096, 2048, 2048),
+        (4138, 2048, 2048),
+        (4160, 2048, 2048),
+        (4176, 2048, 4096),
+        (4192, 4096, 4096),
+        (9000, 4096, 4096),
+        (351, 0, 256),
+        (352, 256, 256),
+        (68, 0, 0),
+    ],
+)
+def test_what_netdev_mtu_gives_which_rdma_mtu(netdev: int, kernel: int, rxe: int) -> None:
+    """Measured with Soft-RoCE on Linux 6.1 (reference soft_roce_qemu): 1500 to 9000, the third column."""
+    assert verbs.rdma_mtu(netdev) == kernel
+    assert verbs.rdma_mtu(netdev, verbs.RXE_OVERHEAD) == rxe
+
+
+def test_the_bound_serves_hardware_and_soft_roce() -> None:
+    for size, least in PLATFORM.traits.netdev_bound.items():
+        assert verbs.rdma_mtu(least) == verbs.rdma_mtu(least, verbs.RXE_OVERHEAD) == size
+        assert verbs.rdma_mtu(least - 1) < size
+    assert PLATFORM.traits.netdev_bound[4096] == 4192
+
+
+def test_non_volatile_settings_belong_to_known_cards() -> None:
+    wish = PortSettings(nic=NicState(nv=(("ROCE_CC_PRIO_MASK", "255"), ("X", UNMANAGED))))
+    found = PLATFORM.realize(node(wish), HW)
+    assert [(f.severity, f.setting, f.wanted) for f in found.faults] == [
+        (Severity.WARNING, "nic.nv", "ROCE_CC_PRIO_MASK")
+    ]
+    assert dict(found.state.ports[0].settings.nic.nv) == {"ROCE_CC_PRIO_MASK": NOT_APPLICABLE, "X": UNMANAGED}
+    assert PLATFORM.realize(found.state, HW).faults == ()
 
 
 def test_change() -> None:

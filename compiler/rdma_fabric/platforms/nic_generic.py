@@ -14,6 +14,7 @@ from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _host_files as host
 from rdma_fabric.platforms import _host_qos as qos_file
+from rdma_fabric.platforms import _host_verbs as verbs
 from rdma_fabric.platforms._contract import (
     Artifact,
     Change,
@@ -25,7 +26,7 @@ from rdma_fabric.platforms._contract import (
     Traits,
 )
 from rdma_fabric.platforms._host_files import Section
-from rdma_fabric.platforms._shared import digest, with_ports
+from rdma_fabric.platforms._shared import digest, integer, with_ports
 from rdma_fabric.state import (
     NOT_APPLICABLE,
     PRIORITIES,
@@ -34,6 +35,8 @@ from rdma_fabric.state import (
     Absent,
     ClassState,
     Marking,
+    Maybe,
+    NicState,
     NodeState,
     Observation,
     PortSettings,
@@ -99,7 +102,8 @@ class NicGeneric:
             sections = {name: parts.get(f"{name} {port.name}", Section()) for name in _ASKED}
             boot = qos_file.stored(sections["conf"], sections["wants"], qos_file.RDMA_CM_DEFAULTS)
             now = qos_file.rdma_cm(sections["tos"], sections["mode"])
-            live.append(PortState(port.name, port.kind, _settings(now)))
+            mtu = verbs.active_mtu(sections["verbs"])
+            live.append(PortState(port.name, port.kind, replace(_settings(now), nic=_nic(mtu))))
             kept.append(PortState(port.name, port.kind, _settings(boot)))
             if sections["rdma"].text.strip():
                 facts[f"rdma {port.name}"] = sections["rdma"].text.strip()
@@ -107,6 +111,7 @@ class NicGeneric:
                 facts[f"conf {port.name}"] = keys
             if not sections["rdma"].asked:
                 notes.append(f"{port.name}: the answer about its NIC was not understood")
+            notes += _notes(port, sections, mtu)
         state = NodeState(ports=tuple(live))
         return Observation(
             running=state,
@@ -154,7 +159,7 @@ class NicGeneric:
         ).build()
 
 
-_ASKED: Final = ("rdma", "tos", "mode", "conf", "wants")
+_ASKED: Final = ("rdma", "tos", "mode", "conf", "wants", "verbs", "mtu")
 _KEYS: Final = {"marking.rdma_cm_tos": ("CMA_TOS",), "marking.roce_v2": ("CMA_MODE",)}
 
 
@@ -173,6 +178,27 @@ def _disturbs(changed: Mapping[str, tuple[str, ...]]) -> tuple[Disturbance, ...]
     ports = tuple(port for port, keys in changed.items() if keys)
     what = "new RDMA-CM connections are marked otherwise"
     return (Disturbance(Disturbs.NOTHING, ports, what, _NEW),) if ports else ()
+
+
+def _nic(mtu: Maybe[int]) -> NicState:
+    nothing: NicState = host.all_fields(NicState, NOT_APPLICABLE)
+    return replace(nothing, nv=(), rdma_mtu=mtu)
+
+
+def _notes(port: PortHardware, parts: Mapping[str, Section], mtu: Maybe[int]) -> list[str]:
+    """An RDMA device that is not there, or that does not use what the netdev has room for."""
+    device, netdev = parts["rdma"].text.strip(), integer(parts["mtu"].text)
+    if _NO_DEVICE in parts["verbs"].text:
+        help = f"`rdma link add {device} type rxe netdev {port.name}` makes one of Soft-RoCE"
+        return [f"{port.name}: there is no RDMA device {device}; {help}"]
+    room = verbs.rdma_mtu(netdev) if netdev else 0
+    if isinstance(mtu, int) and mtu < room:
+        return [f"{port.name}: RDMA MTU {mtu}, although its netdev MTU {netdev} has room for {room}"]
+    return []
+
+
+_NO_DEVICE: Final = "wasn't found"
+"""libibverbs examples/devinfo.c: "IB device 'rxe0' wasn't found"."""
 
 
 def _knobs(settings: PortSettings, port: PortHardware) -> dict[str, str]:
@@ -253,7 +279,22 @@ def _realize(wanted: PortSettings, port: PortHardware, faults: list[Fault]) -> P
                 "only mlx5's vendor driver can force it: applications without RDMA-CM set their own",
             )
         )
-    return replace(wanted, qos=_dropped(wanted.qos), marking=_only_cm(marking, bool(port.rdma)))
+    return replace(
+        wanted,
+        qos=_dropped(wanted.qos),
+        marking=_only_cm(marking, bool(port.rdma)),
+        nic=replace(wanted.nic, nv=_no_nv(wanted.nic, port, faults)),
+    )
+
+
+def _no_nv(wanted: NicState, port: PortHardware, faults: list[Fault]) -> tuple[tuple[str, Maybe[str]], ...]:
+    """Non-volatile settings are a vendor's own; no tool of a vendor is known here."""
+    names = [name for name, value in wanted.nv if not isinstance(value, Absent)]
+    if names:
+        reason = "how this NIC keeps non-volatile settings is not known"
+        help = "name the port's NIC family (nic: mlx5), or set them by the vendor's own tool"
+        faults.append(Fault(Severity.WARNING, port.name, "nic.nv", ", ".join(names), "", reason, help))
+    return tuple((name, _none(value)) for name, value in wanted.nv)
 
 
 def _is_wish(value: object) -> bool:
