@@ -358,6 +358,27 @@ class NodeState:
 
 
 @dataclass(frozen=True, slots=True)
+class Buffer:
+    """When one priority of one port pauses its sender and lets it go on, in bytes, as the device has it.
+
+    Read and judged, never wished: devices compute these numbers.
+    """
+
+    port: str
+    priority: int
+    pause_at: Maybe[int] = UNMANAGED
+    """What has to wait before pause is sent; UNMANAGED where that moves with the shared pool."""
+    resume_at: Maybe[int] = UNMANAGED
+    """At or below this much the sender may go on."""
+    apart: Maybe[int] = UNMANAGED
+    """How far below the point of pause the sender may go on; the larger of the two points counts."""
+    room: Maybe[int] = UNMANAGED
+    """What can still arrive after the pause: the headroom."""
+    name: str = ""
+    """What the device calls it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """What one read-only session found. `stored` and `pending` are None where there is no such layer.
 
@@ -378,6 +399,8 @@ class Observation:
     """What the device says it is: ("model", ...), ("version", ...); sorted."""
     evidence: str = ""
     """Digest of the own settings as read, to notice a change between plan and push."""
+    buffers: tuple[Buffer, ...] = ()
+    """Of lossless priorities, where the device shows them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ A case file holds `pass` and `fail` lists. Each case may have
   append:   {file: text}               text after the end of a file
   observed: {node: {running: {PORT: settings}, system: {...}, stored: {PORT: settings},
             pending: {PORT: settings}, speed: {PORT: Gbit/s}, notes: [...],
-            neighbours: [[PORT, NODE, PORT]]}}   settings as in `observe -o`; a DSCP map may be
+            neighbours: [[PORT, NODE, PORT]], buffers: [...]}}   as in `observe -o`; a DSCP map may be
             written {26: 0}
   today:    the date on which waivers are judged
 `expect` (fail) lists every finding beyond those of the sound fabric (but for what platforms say about
@@ -90,13 +90,14 @@ def report(data: Mapping[str, Any], folder: Path) -> Report:
 def observation(data: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON of one node from a case's shorthand."""
     layers = {"running", "system", "stored", "pending", "speed"}
-    assert set(data) <= {*layers, "notes", "neighbours"}, data
+    beside = ("notes", "neighbours", "buffers")
+    assert set(data) <= {*layers, *beside}, data
     speeds = data.get("speed", {})
     found: dict[str, Any] = {"running": _layer(data.get("running", {}), speeds, data.get("system"))}
     for layer in ("stored", "pending"):
         if layer in data:
             found[layer] = _layer(data[layer], {}, None)
-    found |= {name: data[name] for name in ("notes", "neighbours") if name in data}
+    found |= {name: data[name] for name in beside if name in data}
     return found
 
 

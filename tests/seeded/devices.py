@@ -181,6 +181,19 @@ TYPED: Mapping[str, tuple[Typed, ...]] = {
         _sonic("other watchdog", _db("HSET 'PORT_QOS_MAP|{port}' pfcwd_sw_enable 4"), settings=GUARDED),
         _sonic("no ecn", _db("HDEL 'QUEUE|{port}|3' wred_profile"), settings="priority 3 ECN"),
         _sonic("long cable", _db("HSET 'CABLE_LENGTH|AZURE' {port} 300m"), settings="cable length"),
+        _sonic(
+            "resumes above its pause",
+            _db("HDEL 'BUFFER_PROFILE|pg_lossless_400000_5m_profile' dynamic_th"),
+            _db("HSET 'BUFFER_PROFILE|pg_lossless_400000_5m_profile' static_th 15000 xon 18432"),
+            settings="resume point of priority 3",
+            whole=True,
+        ),
+        _sonic(
+            "no room behind the pause",
+            _db("HSET 'BUFFER_PROFILE|pg_lossless_400000_5m_profile' xoff 9216"),
+            settings="priority 3 headroom",
+            whole=True,
+        ),
         _sonic("roce best effort", _db("HSET 'DSCP_TO_TC_MAP|FABRIC' 26 0"), settings="DSCP map", whole=True),
         _sonic(
             "other ecn",
@@ -232,6 +245,12 @@ TYPED: Mapping[str, tuple[Typed, ...]] = {
         _nv("more pfc", "nv set qos pfc fabric-1 switch-priority 5", settings=(PFC, GUARDED), whole=True),
         _nv("no pause sent", "nv set qos pfc fabric-1 tx disable", settings=PFC, whole=True),
         _nv("long cable", "nv set qos pfc fabric-1 cable-length 300", settings="cable length", whole=True),
+        _nv(
+            "never resumes",
+            "nv set qos pfc fabric-1 xon-threshold 12000",
+            settings="resume point of priority 3",
+            whole=True,
+        ),
         _nv("slow watchdog", "nv set qos pfc-watchdog robustness 8", settings="watchdog detect", whole=True),
     ),
 }

@@ -969,6 +969,41 @@ def _(scene: Scene) -> Expect:
     return at(f"{node} {port}", settings="headroom")
 
 
+def _buffer(scene: Scene, node: str, port: str, **given: int) -> None:
+    """What a device shows of the buffer of its lossless priority."""
+    scene.seen[node]["buffers"] = [{"port": port, "priority": scene.priority(), "name": "lossless"} | given]
+
+
+@_seen("seen: a queue is released where it is paused")
+def _(scene: Scene) -> Expect:
+    node, port = scene.switch_port()
+    pause = scene.rng.randint(10_000, 90_000)
+    given = scene.rng.choice([{"resume_at": pause}, {"resume_at": 100_000}, {"resume_at": 0, "apart": 0}])
+    _buffer(scene, node, port, pause_at=pause, **given)
+    return at(f"{node} {port}", settings=f"resume point of priority {scene.priority()}")
+
+
+@_seen("seen: a queue is never released")
+def _(scene: Scene) -> Expect:
+    node, port = scene.switch_port()
+    _buffer(scene, node, port, pause_at=10_000, resume_at=-2_000)
+    return at(f"{node} {port}", settings=f"resume point of priority {scene.priority()}")
+
+
+@_seen("seen: pause and release move together")
+def _(scene: Scene) -> Expect:
+    node, port = scene.switch_port()
+    _buffer(scene, node, port, resume_at=0, apart=0)
+    return at(f"{node} {port}", settings=f"resume point of priority {scene.priority()}", severity=WARNING)
+
+
+@_seen("seen: computed headroom is too small")
+def _(scene: Scene) -> Expect:
+    node, port = scene.switch_port()
+    _buffer(scene, node, port, resume_at=19_456, room=scene.rng.choice([0, 9_000]))
+    return at(f"{node} {port}", settings="headroom", says="after a pause")
+
+
 @_seen("seen: firmware owns dcbx")
 def _(scene: Scene) -> Expect:
     node, port = scene.host_port()

@@ -33,6 +33,7 @@ from rdma_fabric.state import (
     NOT_READ,
     UNKNOWN,
     Amount,
+    Buffer,
     ClassState,
     Ecn,
     NodeState,
@@ -257,6 +258,7 @@ def _observations() -> dict[str, Observation]:
         (("eth0", "leaf01", "Ethernet1/1"),),
         (("model", "x"),),
         SHA,
+        (Buffer("eth0", 3, 10_000, 8_000, UNKNOWN, 9_216, "@lossless"),),
     )
     return found
 

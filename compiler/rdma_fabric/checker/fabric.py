@@ -103,6 +103,7 @@ class _Builder:
             stored=_lay_over(wanted, seen.stored) if seen and seen.stored else None,
             waiting=waiting(wanted, seen) if seen else frozenset(),
             notes=seen.notes if seen else (),
+            buffers=seen.buffers if seen else (),
             node_state=spec.state,
         )
         ports = {}

@@ -16,7 +16,7 @@ from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.intent.models import Waiver, Wishes
 from rdma_fabric.layers import Merged
 from rdma_fabric.platforms._contract import Fault
-from rdma_fabric.state import NodeState, PortSettings
+from rdma_fabric.state import Buffer, NodeState, PortSettings
 
 if TYPE_CHECKING:
     from rdma_fabric.checker.fabric import Judged
@@ -119,6 +119,8 @@ class NodeView:
     """Paths of settings that are written and wait for a reset."""
     notes: tuple[str, ...] = ()
     """What the observation says beyond the settings."""
+    buffers: tuple[Buffer, ...] = ()
+    """Pause and resume points as observed."""
     node_state: str = "active"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms._cumulus_switch import (
     INTERFACES,
     LIVE,
+    PFC,
     WATCHDOG,
     Content,
     Live,
@@ -19,6 +20,7 @@ from rdma_fabric.platforms._cumulus_tree import (
     DEFAULT_CABLE_M,
     DEFAULT_MTU,
     FACTORY,
+    GLOBAL,
     POLL_MS,
     ROBUSTNESS,
     Tree,
@@ -36,6 +38,7 @@ from rdma_fabric.state import (
     UNKNOWN,
     UNMANAGED,
     Absent,
+    Buffer,
     ClassState,
     Dcbx,
     Maybe,
@@ -77,11 +80,25 @@ def parse_answers(answers: Mapping[str, str], hw: Hardware) -> Observation:
         operational=not (live.missing or hidden),
         notes=(*live.notes, *hidden, *switch.notes(hw), *_revision_notes(answers.get(REVISIONS, ""))),
         neighbours=_neighbours(answers.get(LLDP, "")),
+        buffers=tuple(_buffers(switch, running)),
         facts=facts,
         evidence=digest(
             (running, stored, tuple(fact for fact in facts if fact[0] not in ("model", "version")))
         ),
     )
+
+
+def _buffers(switch: Switch, running: NodeState) -> Iterator[Buffer]:
+    """Pause and resume points of a pfc profile; `xon-threshold` counts down from `xoff-threshold`."""
+    for port in running.ports:
+        profile = switch.names(port.name).get(PFC, GLOBAL)
+        raw = switch.raw(PFC, profile)
+        pause, delta = whole(raw.get("xoff-threshold")), whole(raw.get("xon-threshold"))
+        if pause is None or delta is None:
+            continue
+        for priority, one in enumerate(port.settings.qos.classes):
+            if one.pfc_tx is True:
+                yield Buffer(port.name, priority, pause_at=pause, resume_at=pause - delta, name=profile)
 
 
 # ---------------------------------------------------------------- one port

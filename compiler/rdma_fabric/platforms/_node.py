@@ -115,6 +115,7 @@ def _overlay_observation(below: Observation, above: Observation) -> Observation:
         operational=below.operational and above.operational,
         notes=tuple(dict.fromkeys((*below.notes, *above.notes))),
         neighbours=tuple(sorted({*below.neighbours, *above.neighbours})),
+        buffers=(*below.buffers, *above.buffers),
         facts=tuple(sorted(dict((*below.facts, *above.facts)).items())),
         evidence=digest,
     )

@@ -32,8 +32,10 @@ from rdma_fabric.state import (
     NOT_APPLICABLE,
     PRIORITIES,
     UNKNOWN,
+    UNMANAGED,
     Absent,
     Amount,
+    Buffer,
     ClassState,
     Ecn,
     Maybe,
@@ -416,6 +418,37 @@ def _headroom(view: _Port, group: int) -> Maybe[Amount | None]:
     return None
 
 
+def _buffers(tables: Tables, running: NodeState) -> Iterator[Buffer]:
+    """Pause and resume points of lossless groups, also of those that buffermgrd computes.
+
+    A dynamic threshold moves with the shared pool; the group resumes at max(xon, T - xon_offset)
+    (sonic-net/SONiC doc/qos/dynamically-headroom-calculation.md).
+    """
+    for port in running.ports:
+        for priority, one in enumerate(port.settings.qos.classes):
+            if one.pfc_tx is not True:
+                continue
+            group = priority if isinstance(one.group, Absent) else one.group
+            for _, row in covering(tables, "BUFFER_PG", port.name, group)[:1]:
+                name = reference(row, "profile")
+                profile = row_of(tables, "BUFFER_PROFILE", name)
+                if "xoff" in profile:
+                    yield Buffer(
+                        port.name,
+                        priority,
+                        pause_at=_bytes(profile, "static_th") if "static_th" in profile else UNMANAGED,
+                        resume_at=_bytes(profile, "xon"),
+                        apart=_bytes(profile, "xon_offset"),
+                        room=_bytes(profile, "xoff"),
+                        name=name,
+                    )
+
+
+def _bytes(profile: Mapping[str, str], field: str) -> Maybe[int]:
+    number = integer(profile.get(field, "0"))
+    return UNKNOWN if number is None else number
+
+
 # ---------------------------------------------------------------- the whole answer
 
 
@@ -464,6 +497,7 @@ def parse(answers: Mapping[str, str], hw: Hardware) -> Observation:
         operational=False,
         notes=tuple(dict.fromkeys(notes)),
         neighbours=shown_neighbours(answers.get(NEIGHBOURS, "")),
+        buffers=tuple(_buffers(live.tables or {}, running)),
         facts=tuple(sorted(facts.items())),
         evidence=digest((running, _own_rows(live.tables or {}, hw))),
     )

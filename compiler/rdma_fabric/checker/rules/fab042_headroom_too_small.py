@@ -27,6 +27,7 @@ When to waive it
 from collections.abc import Iterator
 
 from rdma_fabric.checker.headroom import verdict
+from rdma_fabric.checker.rules._buffers import least_headroom
 from rdma_fabric.checker.scopes import Hit, NodeRule, NodeView
 from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import PortHardware
@@ -44,6 +45,18 @@ def _check(node: NodeView) -> Iterator[Hit]:
             size = state.headroom
             if isinstance(size, Amount) and size.unit == "bytes":
                 yield from _judge(node, facts, priority, size.value)
+    yield from _computed(node)
+
+
+def _computed(node: NodeView) -> Iterator[Hit]:
+    """What the device computed itself: only what no device can do without is sure to be wrong."""
+    for one in node.buffers:
+        facts, port = node.hw.port(one.port), node.state.port(one.port)
+        if facts is None or port is None or not facts.speed_gbps or not isinstance(one.room, int):
+            continue
+        by_hand = isinstance(port.settings.qos.classes[one.priority].headroom, Amount)
+        if not by_hand and facts.cable_m and one.room < least_headroom(facts.speed_gbps, facts.cable_m):
+            yield from _judge(node, facts, one.priority, one.room)
 
 
 def _judge(node: NodeView, port: PortHardware, priority: int, size: int) -> Iterator[Hit]:
