@@ -23,6 +23,7 @@ from rdma_fabric.plan.base import BaseChange
 from rdma_fabric.plan.changes import Plan, PlanRow
 from rdma_fabric.plan.changes import Status as PlanStatus
 from rdma_fabric.plan.file import dump_plan, load_plan
+from rdma_fabric.plan.preview import Disturbed, Preview
 from rdma_fabric.plan.waves import Direction
 from rdma_fabric.platforms._contract import Change, Disturbance, Disturbs
 from rdma_fabric.push.journal import Phase, replay
@@ -217,8 +218,9 @@ def test_drift() -> None:
 
 
 def test_base_without_changes() -> None:
-    _valid("base", base_json([], "HEAD", []))
-    _valid("base", base_json([BaseChange("removed", ("gpu09",))], "HEAD~1", []))
+    _valid("base", base_json([], "HEAD", [], Preview()))
+    look = Preview((("leaf01",),), (Disturbed(("leaf01",), "loss", "x", "experience", True),), ("0.1", "0.2"))
+    _valid("base", base_json([BaseChange("removed", ("gpu09",))], "HEAD~1", [], look))
 
 
 # -- states
@@ -319,7 +321,7 @@ def test_schema_and_reader_refuse_alike(port: str) -> None:
         ("rows", lambda: rows_json("k3x9ab", [])),
         ("runs", lambda: runs_json([])),
         ("drift", lambda: drift_json([])),
-        ("base", lambda: base_json([], "HEAD", [])),
+        ("base", lambda: base_json([], "HEAD", [], Preview())),
     ],
 )
 def test_schemas_refuse_other_versions_and_unknown_keys(name: str, text: Callable[[], str]) -> None:

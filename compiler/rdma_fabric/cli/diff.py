@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING
 from rdma_fabric.cli import common
 
 if TYPE_CHECKING:
+    from rdma_fabric.checker import Judged, Report
     from rdma_fabric.findings import Finding
+    from rdma_fabric.plan.base import BaseChange
+    from rdma_fabric.plan.preview import Preview
     from rdma_fabric.resolve import Resolved
+    from rdma_fabric.views.output import Output
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,13 +24,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from rdma_fabric.cli import planning
 
     common.folder_options(parser)
-    common.format_option(parser)
+    common.format_option(parser, "markdown")
     common.limit_option(parser)
     common.set_options(parser)
     common.device_options(parser)
     planning.push_options(parser)
     parser.add_argument(
         "--base", metavar="REV", help="compare with the intent of a git revision; asks no device"
+    )
+    parser.add_argument(
+        "--compiled",
+        metavar="PATH",
+        help="with --base: where the repository keeps what `compile` wrote; text that changed though no "
+        "setting did (templates, another version of fabric) is shown too",
     )
     parser.add_argument(
         "--stage", action="store_true", help="load into the devices' candidates, show their own diff, discard"
@@ -37,7 +47,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """0 ran (with --exit-code 1 on differences); --base also 1 for findings of severity error."""
-    return _base(options) if options.base else _devices(options)
+    if options.base:
+        return _base(options)
+    for name, wanted in (
+        ("--compiled", options.compiled),
+        ("--format markdown", options.format == "markdown"),
+    ):
+        if wanted:
+            from rdma_fabric.findings import InputError, Position, input_finding
+
+            help = "add --base REV"
+            raise InputError([input_finding("reference", "belongs to --base", Position(name, 0, 0), help)])
+    return _devices(options)
 
 
 def _devices(options: argparse.Namespace) -> int:
@@ -68,9 +89,7 @@ def _base(options: argparse.Namespace) -> int:
     from rdma_fabric.checker import build, check
     from rdma_fabric.findings import Severity
     from rdma_fabric.plan.base import compare
-    from rdma_fabric.views.findings_text import findings_text
-    from rdma_fabric.views.plan_json import base_json
-    from rdma_fabric.views.plan_text import base_text
+    from rdma_fabric.plan.preview import fresh, preview
 
     out = common.output(options)
     folder = common.directory(options)
@@ -81,17 +100,59 @@ def _base(options: argparse.Namespace) -> int:
         wanted = set(common.scope(new.resolved, options.limit))
         names = tuple(name for name in names if name in wanted)
     changes = compare(old, new, names)
+    looked = preview(old, new, changes)
+    if options.compiled:
+        changes, looked = _rendered(options, new, changes, looked)
     report = check(new)
-    errors = [one for one in report.findings if one.severity is Severity.ERROR and not one.waived]
-    if options.format == "json":
-        out.data(base_json(changes, options.base, report.findings))
-    else:
-        out.data(base_text(changes, options.base, out))
-        if errors:
-            out.data("\n" + findings_text(errors, out))
-    if errors:
+    news = fresh(report.findings, check(old).findings)
+    _show_base(options, out, new, changes, looked, report, news)
+    if any(one.severity is Severity.ERROR and not one.waived for one in report.findings):
         return 1
     return 1 if options.exit_code and changes else 0
+
+
+def _rendered(
+    options: argparse.Namespace, new: Judged, changes: tuple[BaseChange, ...], looked: Preview
+) -> tuple[tuple[BaseChange, ...], Preview]:
+    from rdma_fabric.plan.base import committed
+    from rdma_fabric.plan.preview import rendered
+
+    folder = common.directory(options)
+    more, tool = rendered(
+        new, lambda path: committed(folder, options.base, f"{options.compiled}/{path}"), changes
+    )
+    return (*changes, *more), replace(looked, tool=tool)
+
+
+def _show_base(
+    options: argparse.Namespace,
+    out: Output,
+    new: Judged,
+    changes: tuple[BaseChange, ...],
+    looked: Preview,
+    report: Report,
+    news: frozenset[Finding],
+) -> None:
+    if options.format == "json":
+        from rdma_fabric.views.plan_json import base_json
+
+        out.data(base_json(changes, options.base, report.findings, looked, news))
+    elif options.format == "markdown":
+        from rdma_fabric.views.base_markdown import base_markdown
+
+        source = common.source(common.directory(options))
+        name = new.resolved.intent.name
+        out.data(base_markdown(changes, options.base, looked, report.findings, news, source, name))
+    else:
+        from rdma_fabric.findings import Severity
+        from rdma_fabric.views.findings_text import findings_text
+        from rdma_fabric.views.plan_text import base_text
+
+        out.data(base_text(changes, options.base, looked, out))
+        shown = [one for one in report.findings if one.severity is Severity.ERROR or one in news]
+        shown = [one for one in shown if one.severity is not Severity.NOTE and not one.waived]
+        if shown:
+            out.data("\n" + findings_text(shown, out))
 
 
 def _old(folder: Path, revision: str) -> Resolved:

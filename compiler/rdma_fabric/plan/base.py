@@ -22,15 +22,21 @@ _EXACT_LINES: Final = 1000
 """Longest file of which all lines are matched: well below a second."""
 
 
+Kind = Literal["changed", "added", "removed", "renamed", "rendered"]
+"""renamed: another name at the same address; rendered: other text for the same settings."""
+
+
 @dataclass(frozen=True, slots=True)
 class BaseChange:
     """What changes on a group of nodes alike."""
 
-    kind: Literal["changed", "added", "removed"]
+    kind: Kind
     nodes: tuple[str, ...]
     settings: tuple[Deviation, ...] = ()
     lines: tuple[str, ...] = ()
     """Unified diff of the compiled files."""
+    was: tuple[str, ...] = ()
+    """Renamed nodes: their old names, in the same order."""
 
 
 def export(directory: Path, revision: str, into: Path) -> None:
@@ -45,6 +51,15 @@ def export(directory: Path, revision: str, into: Path) -> None:
     for name in INPUT_FILES:
         if name in listed:
             (into / name).write_bytes(_git(directory, revision, "show", f"{revision}:{top}{name}"))
+
+
+def committed(directory: Path, revision: str, path: str) -> bytes | None:
+    """A file of a git revision, by its path below `directory`; None when the revision has none there."""
+    top = _git(directory, revision, "rev-parse", "--show-prefix").decode().strip()
+    try:
+        return _git(directory, revision, "show", f"{revision}:{top}{path}")
+    except InputError:
+        return None
 
 
 def _git(directory: Path, revision: str, *words: str) -> bytes:
@@ -73,18 +88,18 @@ def compare(old: Judged, new: Judged, names: tuple[str, ...]) -> tuple[BaseChang
     """Changes from `old` to `new`; nodes with equal changes are one entry."""
     before = compile_fabric(old, [name for name in names if name in old.views])
     after = compile_fabric(new, [name for name in names if name in new.views])
+    moved = renamed(old, new)
+    gone = set(moved.values())
     rows: dict[Any, list[str]] = {}
     kept: dict[Any, BaseChange] = {}
     cache: dict[Any, BaseChange] = {}
     for name in names:
-        key: Any = (
-            id(before.get(name)),
-            id(after.get(name)),
-            id(old.views.get(name)),
-            id(new.views.get(name)),
-        )
-        if key not in cache:
-            cache[key] = _change(name, old, new, before, after)
+        if name in gone:
+            continue
+        was = moved.get(name, name)
+        key: Any = (id(before.get(was)), id(after.get(name)), id(old.views.get(was)), id(new.views.get(name)))
+        if key not in cache or was != name:
+            cache[key] = _change(name, was, old, new, before, after)
         one = cache[key]
         if one.kind == "changed" and not one.settings and not one.lines:
             continue
@@ -92,23 +107,43 @@ def compare(old: Judged, new: Judged, names: tuple[str, ...]) -> tuple[BaseChang
         rows.setdefault(group, []).append(name)
         kept[group] = one
     return tuple(
-        BaseChange(kept[group].kind, tuple(found), kept[group].settings, kept[group].lines)
+        BaseChange(
+            kept[group].kind,
+            tuple(found),
+            kept[group].settings,
+            kept[group].lines,
+            tuple(moved[name] for name in found) if kept[group].kind == "renamed" else (),
+        )
         for group, found in rows.items()
     )
 
 
+def renamed(old: Judged, new: Judged) -> dict[str, str]:
+    """New name -> old name of nodes that are at the same address under another name."""
+    before, after = old.inventory.nodes, new.inventory.nodes
+    lost = {node.hostname: name for name, node in before.items() if name not in after}
+    found = {}
+    for name, node in after.items():
+        was = lost.get(node.hostname) if name not in before and node.hostname != name else None
+        if was is not None and before[was].spec.platform == node.spec.platform:
+            found[name] = was
+    return found
+
+
 def _change(
     name: str,
+    was: str,
     old: Judged,
     new: Judged,
     before: Mapping[str, tuple[File, ...]],
     after: Mapping[str, tuple[File, ...]],
 ) -> BaseChange:
-    lines = _diff(before.get(name, ()), after.get(name, ()))
-    if name not in old.views or name not in new.views:
+    lines = _diff(before.get(was, ()), after.get(name, ()))
+    if was not in old.views or name not in new.views:
         return BaseChange("added" if name in new.views else "removed", (name,), (), lines)
-    was, now = old.views[name].wanted, new.views[name].wanted
-    return BaseChange("changed", (name,), deviations(differences(now, was), now, was), lines)
+    then, now = old.views[was].wanted, new.views[name].wanted
+    kind: Kind = "changed" if was == name else "renamed"
+    return BaseChange(kind, (name,), deviations(differences(now, then), now, then), lines)
 
 
 def _diff(old: tuple[File, ...], new: tuple[File, ...]) -> tuple[str, ...]:
@@ -118,11 +153,11 @@ def _diff(old: tuple[File, ...], new: tuple[File, ...]) -> tuple[str, ...]:
         a, b = before.get(path, ""), after.get(path, "")
         if a != b:
             names = (path if path in before else "/dev/null", path if path in after else "/dev/null")
-            lines += (f"--- {names[0]}", f"+++ {names[1]}", *_hunks(a.splitlines(), b.splitlines()))
+            lines += (f"--- {names[0]}", f"+++ {names[1]}", *hunks(a.splitlines(), b.splitlines()))
     return tuple(lines)
 
 
-def _hunks(a: list[str], b: list[str]) -> Iterator[str]:
+def hunks(a: list[str], b: list[str]) -> Iterator[str]:
     """Hunks of a unified diff.
 
     `difflib.unified_diff` leaves lines that repeat often (every port's) out of the matching, and then shows

@@ -189,14 +189,18 @@ def make_plan(
     budget: Budget,
     fixed: Iterable[PlanRow] = (),
     accept_unverified: bool = False,
+    held: bool = True,
 ) -> Plan:
-    """The plan for the nodes of `targets`; `fixed` are rows decided before (rejected, skipped ...)."""
+    """The plan for the nodes of `targets`; `fixed` are rows decided before (rejected, skipped ...).
+
+    `held`: hosts keep their marks while a switch of the plan would not take new ones.
+    """
     planner = _Planner(inventory, budget, accept_unverified)
     rows = {row.node: row for row in fixed}
     for name, target in targets.items():
         if name not in rows:
             rows[name] = planner.row(name, observations[name], target)
-    rows = hold_marks(rows, planner.harm)
+    rows = hold_marks(rows, planner.harm) if held else rows
     ready = {name: row.direction for name, row in rows.items() if row.status == "change"}
     felt = {name: frozenset(rows[name].felt_by) for name in ready}
     turns = {name: one.turn for name in ready if (one := rows[name].change) is not None and one.turn[0]}

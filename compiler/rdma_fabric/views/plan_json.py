@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from rdma_fabric.findings import Finding
 from rdma_fabric.plan.base import BaseChange
 from rdma_fabric.plan.changes import Plan
+from rdma_fabric.plan.preview import Preview
 from rdma_fabric.push.journal import RunRecord
 from rdma_fabric.push.rows import Row
 from rdma_fabric.settings import Deviation
@@ -55,12 +56,20 @@ def rows_json(run: str, rows: Sequence[Row]) -> str:
     return json.dumps({"version": 1, "run": run, "rows": [row_data(row) for row in rows]}, indent=1)
 
 
-def base_json(changes: Sequence[BaseChange], revision: str, findings: Iterable[Finding]) -> str:
-    """The pull-request view."""
+def base_json(
+    changes: Sequence[BaseChange],
+    revision: str,
+    findings: Iterable[Finding],
+    preview: Preview,
+    new: Collection[Finding] = (),
+) -> str:
+    """The pull-request view; `new` are those of the findings that the base does not have."""
+    told = list(findings)
     groups = [
         {
             "kind": one.kind,
             "nodes": list(one.nodes),
+            "was": list(one.was),
             "settings": [_setting(setting) for setting in one.settings],
             "lines": list(one.lines),
         }
@@ -70,7 +79,20 @@ def base_json(changes: Sequence[BaseChange], revision: str, findings: Iterable[F
         "version": 1,
         "base": revision,
         "groups": groups,
-        "findings": [finding_data(one) for one in findings],
+        "waves": [list(wave) for wave in preview.waves],
+        "disturbs": [
+            {
+                "nodes": list(one.nodes),
+                "level": one.level,
+                "what": one.what,
+                "source": one.source,
+                "felt": one.felt,
+            }
+            for one in preview.disturbed
+        ],
+        "tool": {"base": preview.tool[0], "now": preview.tool[1]},
+        "findings": [finding_data(one) for one in told],
+        "new": [index for index, one in enumerate(told) if one in new],
     }
     return json.dumps(data, indent=1)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from rdma_fabric.plan.base import BaseChange
 from rdma_fabric.plan.changes import Plan, PlanRow
+from rdma_fabric.plan.preview import Preview
 from rdma_fabric.push.rows import Row
 from rdma_fabric.settings import Deviation
 from rdma_fabric.views.output import Output, count
@@ -144,16 +145,26 @@ def rows_text(rows: Sequence[Row], out: Output) -> str:
     return "\n".join(lines)
 
 
-def base_text(changes: Sequence[BaseChange], revision: str, out: Output) -> str:
+def base_text(changes: Sequence[BaseChange], revision: str, preview: Preview, out: Output) -> str:
     """The pull-request view."""
     if not changes:
         return f"no node changes against {revision}"
     lines: list[str] = []
+    if preview.tool[0] != preview.tool[1]:
+        lines += [f"compiled by {preview.tool[0]} at {revision}, now by {preview.tool[1]}", ""]
     for one in changes:
-        lines.append(out.paint(f"{names_text(one.nodes)}: {one.kind}", "bold"))
+        was = f" (was {names_text(one.was)})" if one.was else ""
+        kind = "other text for the same settings" if one.kind == "rendered" else one.kind
+        lines.append(out.paint(f"{names_text(one.nodes)}: {kind}{was}", "bold"))
         lines.extend(settings_text(one.settings, out))
         lines.extend(lines_text(one.lines, out))
         lines.append("")
+    for disturbed in preview.disturbed:
+        felt = "" if disturbed.felt else " (nobody with workload feels it)"
+        text = f"{names_text(disturbed.nodes)}: {disturbed.level}: {disturbed.what}{felt}"
+        lines.append(out.paint(text, "warning" if disturbed.felt else "note"))
+    for number, wave in enumerate(preview.waves, 1):
+        lines.append(f"wave {number}: {names_text(wave)}")
     nodes = sum(len(one.nodes) for one in changes)
     verb = "changes" if nodes == 1 else "change"
     lines.append(f"{count(nodes, 'node')} {verb} against {revision}, in {count(len(changes), 'group')}")
