@@ -46,6 +46,8 @@ class PortHardware:
     vlan: int = 0
     cable_m: int | None = None
     """Length of the cable in the port; None where the plan does not know it."""
+    rail: str = ""
+    """Of a host's port."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import Any
 from rdma_fabric import thresholds
 from rdma_fabric.findings import Finding, InputError, Position, did_you_mean, input_finding
 from rdma_fabric.hardware import Hardware, PortHardware, asic_of
+from rdma_fabric.intent.job import JobPort, of_jobs, variables
 from rdma_fabric.intent.models import (
     DEFAULT_PKEY,
     REST,
@@ -33,7 +34,7 @@ from rdma_fabric.intent.quantities import Threshold
 from rdma_fabric.inventory.partitions import read_partitions
 from rdma_fabric.inventory.selector import Selector
 from rdma_fabric.inventory.selector import parse as parse_selector
-from rdma_fabric.inventory.subnets import Subnet, subnet
+from rdma_fabric.inventory.subnets import Subnet, ib_classes, subnet
 from rdma_fabric.inventory.types import End, Inventory, Node, Port
 from rdma_fabric.layers import Layer, Merged, make_layer, merge, remove, split_dotted
 from rdma_fabric.source import Document, load_yaml, validate
@@ -511,7 +512,7 @@ class _MergedDocument:
         return found if found.position and found.position.file == self.path else replace(found, excerpt="")
 
 
-NODE_WIDE = ("modules", "module_options", "sysctl", "limits", "services", "environment", "nccl")
+NODE_WIDE = ("modules", "module_options", "sysctl", "limits", "services", "environment", "nccl", "ucx")
 """Host settings that a node has once, not per port."""
 RESETS: Mapping[str, Any] = {"pfc.watchdog": False, "ecn": False, "dcqcn": False}
 """What `absent` can reset, and the intent's value that means "off"."""
@@ -557,6 +558,7 @@ def _hardware(
             members=port.members,
             vlan=port.vlan,
             cable_m=None if lengths.get(port.name) is None else math.ceil(lengths[port.name] or 0),
+            rail=port.rail if node.is_host else "",
         )
         for port in spec.ports.values()
         if port.network
@@ -756,7 +758,7 @@ class _PortBuilder:
         if not self.is_host or self.port.kind in ("bond", "vlan", "svi"):
             return Marking()
         roce = roce_class(self.wishes)
-        tos = roce.dscp[0] << 2 if roce and roce.dscp and roce.dscp[0] != REST else UNMANAGED
+        tos = _tos(roce)
         cnp = class_of_kind(self.wishes, "cnp")
         self._from("marking.rdma_cm_tos", "classes")
         self._from("marking.traffic_class", "classes")
@@ -799,6 +801,11 @@ def roce_class(wishes: Wishes) -> TrafficClass | None:
     if wishes.hosts.roce_class:
         return wishes.classes.get(wishes.hosts.roce_class)
     return next((one for one in wishes.classes.values() if one.lossless), None)
+
+
+def _tos(roce: TrafficClass | None) -> Maybe[int]:
+    """The ToS byte of a class's first DSCP, without ECN bits."""
+    return roce.dscp[0] << 2 if roce and roce.dscp and roce.dscp[0] != REST else UNMANAGED
 
 
 def _ramp(row: EcnThresholds, speed_gbps: int) -> Maybe[Ecn | None]:
@@ -895,21 +902,31 @@ def _sysctl(wanted: Mapping[str, str], ports: Iterable[str]) -> dict[str, str]:
 
 
 def _environment(node: Node, wishes: Wishes, ports: Mapping[str, PortPlan]) -> dict[str, str]:
-    """NCCL variables that follow from the classes, then the intent's own."""
-    found: dict[str, str] = {}
-    if wishes.hosts.nccl:
-        tos = next(
-            (plan.settings.marking.rdma_cm_tos for plan in ports.values() if plan.wishes.hosts.nccl),
-            UNMANAGED,
-        )
-        ours = [port for port in node.spec.ports.values() if port.network and port.rdma]
-        # Where the inventory knows rails, the job's devices are the rails; storage NICs are not.
-        devices = [port.rdma for port in ours if port.rail] or [port.rdma for port in ours]
-        if isinstance(tos, int):
-            found["NCCL_IB_TC"] = str(tos)
-        if devices:
-            found["NCCL_IB_HCA"] = "=" + ",".join(devices)
-    return found | dict(wishes.hosts.environment)
+    """Variables of jobs that follow from the classes, then the intent's own."""
+    ours = of_jobs(port for port in node.spec.ports.values() if port.name in ports)
+    jobs = [_job_port(port.rdma, ports[port.name].wishes) for port in ours]
+    return variables(wishes.hosts, jobs, _management(node.spec.ports)) | dict(wishes.hosts.environment)
+
+
+def _job_port(device: str, wishes: Wishes) -> JobPort:
+    roce = roce_class(wishes)
+    if wishes.rdma.transport == "infiniband":
+        levels = ib_classes(wishes)
+        named = levels.get(wishes.hosts.roce_class)
+        one = named or (next(iter(levels.values())) if len(levels) == 1 else None)
+        return JobPort(device, level=one.sl if one else None)
+    # The service level becomes the priority of a VLAN tag, which counts where that is trusted.
+    level = roce.priority if roce and wishes.trust == "pcp" else None
+    return JobPort(device, value_or(_tos(roce), None), level)
+
+
+def _management(ports: Mapping[str, Port]) -> str:
+    """The one interface of a host that the inventory names outside all networks; "" when not clear."""
+    below = {name for port in ports.values() for name in (*port.members, port.parent)}
+    free = [
+        one.name for one in ports.values() if not one.network and one.kind != "vf" and one.name not in below
+    ]
+    return free[0] if len(free) == 1 else ""
 
 
 __all__ = [

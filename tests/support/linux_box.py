@@ -18,6 +18,7 @@ FOLDERS = {
     "modules-load.d": ("/modules-load.d/",),
     "modprobe.d": ("/modprobe.d/",),
     "limits.d": ("/etc/security/limits",),
+    "environment": ("/etc/environment", "/etc/security/pam_env.conf", "/etc/profile", "bashrc"),
     "units": ("/systemd/system/",),
     "networkd": (".network",),
     "drop-ins": (".network.d/",),

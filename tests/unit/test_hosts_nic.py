@@ -9,6 +9,7 @@ import pytest
 
 from rdma_fabric.drift import find_drift
 from rdma_fabric.findings import InputError
+from rdma_fabric.intent.job import picked
 from rdma_fabric.plan.changes import Target
 from rdma_fabric.state import UNMANAGED, Amount, NodeState, Observation
 from rdma_fabric.views.drift_text import drift_text
@@ -135,3 +136,72 @@ def test_drift_tells_a_setting_that_waits_for_a_reset(tmp_path: Path) -> None:
     assert text.splitlines()[1] == (
         "gpu01 eth0 NV CNP_DSCP: found 0, wanted 48: written, waits for a reset of its device"
     )
+
+
+# ---------------------------------------------------------------- job environment
+
+
+def job(folder: Path, hosts: str, intent: str = "", **more: str) -> dict[str, object]:
+    found = fabric(folder, f"{with_hosts(hosts)}{intent}", **more)
+    return dict(found.plans["gpu01"].state.system.environment)
+
+
+def test_variables_of_jobs_follow_from_classes_and_ports(tmp_path: Path) -> None:
+    assert job(tmp_path, "{nccl: true}") == {"NCCL_IB_TC": "104", "NCCL_IB_HCA": "=mlx5_0,mlx5_1"}
+    assert job(tmp_path, "{ucx: true}") == {
+        "UCX_IB_TRAFFIC_CLASS": "104",
+        "UCX_NET_DEVICES": "mlx5_0:1,mlx5_1:1",
+    }
+    assert job(tmp_path, "{roce_class: default}") == {}
+
+
+def test_own_variables_win(tmp_path: Path) -> None:
+    found = job(tmp_path, "{nccl: true, environment: {NCCL_IB_TC: 96, NCCL_DEBUG: INFO}}")
+    assert (found["NCCL_IB_TC"], found["NCCL_DEBUG"]) == ("96", "INFO")
+
+
+@pytest.mark.parametrize(
+    ("more", "name"),
+    [
+        ("eno1: {speed: 25G}", "=eno1"),
+        ("eno1: {speed: 25G}; eno2: {speed: 25G}", None),
+        ("bond0: {kind: bond, members: [eno1, eno2]}; eno1: {speed: 25G}; eno2: {speed: 25G}", "=bond0"),
+        ("eno1: {speed: 25G}; eno1.7: {kind: vlan, parent: eno1, vlan: 7}", "=eno1.7"),
+    ],
+)
+def test_the_bootstrap_takes_the_one_interface_outside_the_networks(
+    more: str, name: str | None, tmp_path: Path
+) -> None:
+    groups = GROUPS.replace("eth2: {", f"{more}\n      eth2: {{").replace("; ", "\n      ")
+    assert job(tmp_path, "{nccl: true}", groups=groups).get("NCCL_SOCKET_IFNAME") == name
+
+
+def test_rails_are_the_devices_of_jobs(tmp_path: Path) -> None:
+    groups = GROUPS.replace("nic: mlx5}", "nic: mlx5, rdma: mlx5_2}")
+    assert job(tmp_path, "{nccl: true}", groups=groups)["NCCL_IB_HCA"] == "=mlx5_0,mlx5_1"
+    groups = groups.replace(', rail: "[0-1]"', "")
+    assert job(tmp_path, "{nccl: true}", groups=groups)["NCCL_IB_HCA"] == "=mlx5_0,mlx5_1,mlx5_2"
+
+
+def test_a_service_level_counts_where_tags_are_trusted(tmp_path: Path) -> None:
+    for trust, level in (("dscp", None), ("pcp", "3"), ("both", None)):
+        found = job(tmp_path, "{nccl: true, ucx: true}", f"trust: {trust}\n")
+        assert (found.get("NCCL_IB_SL"), found.get("UCX_IB_SL")) == (level, level)
+
+
+@pytest.mark.parametrize(
+    ("value", "names"),
+    [
+        ("mlx5_1", "mlx5_1 mlx5_10"),
+        ("=mlx5_1", "mlx5_1"),
+        ("mlx5_1:1,mlx5_0", "mlx5_0 mlx5_1 mlx5_10"),
+        ("^mlx5_1", "mlx5_0"),
+        ("^=mlx5_1", "mlx5_0 mlx5_10"),
+        ("=mlx5", ""),
+        ("", ""),
+        ("=", ""),
+        ("^", "mlx5_0 mlx5_1 mlx5_10"),
+    ],
+)
+def test_lists_of_nccl(value: str, names: str) -> None:
+    assert sorted(picked(value, ["mlx5_0", "mlx5_1", "mlx5_10"])) == names.split()

@@ -444,9 +444,9 @@ class Hosts(Model):
     environment: dict[EnvName, Scalar] = Field(default_factory=dict)
     """NCCL / UCX variables in addition to those that follow from the classes."""
     nccl: Flag = False
-    """True: NCCL_IB_TC and its kin are compiled into /etc/nccl.conf."""
+    """True: NCCL_IB_TC, NCCL_IB_SL, NCCL_IB_HCA and NCCL_SOCKET_IFNAME follow from classes and ports."""
     ucx: Flag = False
-    """True: UCX_IB_TRAFFIC_CLASS and its kin are compiled into the job environment."""
+    """True: UCX_IB_TRAFFIC_CLASS, UCX_IB_SL and UCX_NET_DEVICES follow from classes and ports."""
     buffers: dict[ClassName, Size] = Field(default_factory=dict)
     """Class -> receive buffer of its own on the NIC; all others share that of the class with `rest`. Without
     it the NIC sizes its buffers by itself, from the cable's length and the MTU."""

@@ -64,12 +64,24 @@ def _lines(text: str, asked: bool) -> Lines:
             number, sign, rest = row.partition(":")
             if sign and number.isdigit():
                 rows.append((path, int(number), rest.strip()))
+            elif row.strip():
+                # No output of `grep -n`: it is missing, or takes the file for a binary one.
+                unread.append(path)
     return Lines(tuple(rows), tuple(unread), asked)
 
 
 def lines(section: Section) -> Lines:
     """The lines of a section, each file's in its own order, files by name."""
     return _lines(section.text, section.asked)
+
+
+def joined(*parts: Lines) -> Lines:
+    """Several parts as one, in that order; asked when all of them were."""
+    return Lines(
+        tuple(row for one in parts for row in one.rows),
+        tuple(path for one in parts for path in one.unread),
+        all(one.asked for one in parts),
+    )
 
 
 def in_order(found: Mapping[str, File]) -> dict[str, File]:
@@ -91,9 +103,15 @@ def _key(path: str) -> str:
     return f"{folder.rpartition('/')[2]}/{name}"
 
 
+COMMAND_LINE: Final = "/proc/cmdline"
+"""Parameters there are added after those of modprobe.d (libkmod, kmod_config_parse_kcmdline)."""
+UFW: Final = "/etc/ufw/sysctl.conf"
+"""Sysctls that ufw sets when it starts, which is after systemd-sysctl (ufw-framework(8))."""
+
+
 def later(path: str, ours: str) -> bool:
     """True when the file is read after ours, so that it wins."""
-    return path.rpartition("/")[2] > ours.rpartition("/")[2]
+    return path in (COMMAND_LINE, UFW) or path.rpartition("/")[2] > ours.rpartition("/")[2]
 
 
 # ---------------------------------------------------------------- sysctl
@@ -197,10 +215,6 @@ def modules(load: Lines, probe: Lines, kernel: str = "") -> Modules:
             module, _, key = name.partition(".")
             options.update(_options(under(module), [f"{key}={value}"], COMMAND_LINE, 0))
     return Modules(listed, denied, options)
-
-
-COMMAND_LINE: Final = "/proc/cmdline"
-"""Parameters there are added after those of modprobe.d (libkmod, kmod_config_parse_kcmdline)."""
 
 
 def _options(module: str, words: Iterable[str], path: str, number: int) -> Iterator[tuple[str, Setting]]:

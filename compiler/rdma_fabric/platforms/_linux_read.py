@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import TypeVar
 
 from rdma_fabric.hardware import Hardware
 from rdma_fabric.platforms import _linux_boot as boot
+from rdma_fabric.platforms import _linux_job as job
 from rdma_fabric.platforms import _linux_links as links
 from rdma_fabric.platforms import _linux_names as names
 from rdma_fabric.platforms._host_files import File, Section, files, sections
@@ -61,7 +61,7 @@ def read(answer: str, hw: Hardware) -> Observation:
 
 _OF_NODE = frozenset(
     (
-        *("kernel", "os", "model", "agents", "files", "lldp", "cmdline", "limits.d"),
+        *("kernel", "os", "model", "agents", "files", "lldp", "cmdline", "limits.d", "environment"),
         *("sysctl", "sysctl.d", "sysctl.conf", "modules", "modules-load.d", "modprobe.d", "options"),
         *("services", "units"),
     )
@@ -112,8 +112,9 @@ class Node:
 
     @cached_property
     def sysctls(self) -> boot.Sysctls:
-        """Assignments of all files of sysctl.d."""
-        return boot.sysctls(boot.lines(self.section("sysctl.d")))
+        """Assignments of all files that are read at boot."""
+        last = boot.lines(self.section("sysctl.conf")).below(boot.UFW)
+        return boot.sysctls(boot.joined(boot.lines(self.section("sysctl.d")), last))
 
     @cached_property
     def sysctl_names(self) -> tuple[str, ...]:
@@ -235,7 +236,8 @@ class Node:
 
     def _environment(self) -> Texts:
         wanted = names.variables(self.hw)
-        if not self.section("files").asked:
+        others = boot.lines(self.section("environment"))
+        if not self.section("files").asked or not others.asked or others.unread:
             return dict.fromkeys(wanted, UNKNOWN)
         found: Texts = dict.fromkeys(wanted, UNSET)
         for path in (PATHS.nccl, PATHS.profile):
@@ -244,8 +246,15 @@ class Node:
                 nccl = path == PATHS.nccl
                 found.update({name: UNKNOWN for name in found if name.startswith("NCCL_") == nccl})
             elif file is not None:
-                found.update({key: _unquoted(value) for key, value in file.pairs().items()})
+                found.update({key: job.meant(key, job.unquoted(value)) for key, value in _pairs(file)})
+        for name, one in self.exports.items():
+            found[name] = job.meant(name, one.value) if one.value else UNKNOWN
         return found
+
+    @cached_property
+    def exports(self) -> Mapping[str, Setting]:
+        """Variables of jobs that files of others set."""
+        return job.exports(boot.lines(self.section("environment")))
 
     # -- who else
 
@@ -279,6 +288,9 @@ class Node:
             places = self.service_places(unit, item) if unit else self.login_limits.get(name)[1]
             for one in places:
                 _other(found, f"limits.{name}", one, PATHS.service(unit) if unit else PATHS.limits)
+        for name in self.owned("environment"):
+            if name in self.exports:
+                found[f"environment.{name}"] = _elsewhere(self.exports[name])
         return found
 
     def service_places(self, unit: str, item: str) -> tuple[Setting, ...]:
@@ -294,12 +306,14 @@ class Node:
         found += [f"{path.partition('.')[2]}: {text}" for path, text in sorted(self.owners().items())]
         found += self._by_hand()
         found += self._special_limits()
+        if named := self.exports.get(job.CONF_FILE):
+            found.append(f"{named.place} sets {job.CONF_FILE}: that file goes before {PATHS.nccl}")
         found += [f"{name} runs and may write NIC settings" for name in _agents(self.section("agents"))]
         return found
 
     def _by_hand(self) -> list[str]:
         """/etc/sysctl.conf: systemd reads it before our file or not at all, `sysctl --system` after it."""
-        loose = boot.sysctls(boot.lines(self.section("sysctl.conf")))
+        loose = boot.sysctls(boot.lines(self.section("sysctl.conf")).below("/etc/sysctl.conf"))
         found = []
         for key, one in sorted(loose.explicit.items()):
             own = self.sysctls.get(key)
@@ -353,7 +367,7 @@ class Node:
                 yield f"limits.{unit}.{item}={one.value}"
         for path in (PATHS.nccl, PATHS.profile):
             for key, value in _pairs(mine.get(path)):
-                yield f"environment.{key}={_unquoted(value)}"
+                yield f"environment.{key}={job.meant(key, job.unquoted(value))}"
 
 
 def _pairs(file: File | None) -> Iterable[tuple[str, str]]:
@@ -384,10 +398,12 @@ def _other(found: dict[str, str], path: str, one: Setting | None, ours: str) -> 
     """Notes a line that wins over our file."""
     if one is None or one.path == ours:
         return
-    if one.path == boot.COMMAND_LINE or boot.later(one.path, ours):
-        found.setdefault(
-            path, f"second owner: {one.place} sets it to {one.value or 'what is not understood'}"
-        )
+    if boot.later(one.path, ours):
+        found.setdefault(path, _elsewhere(one))
+
+
+def _elsewhere(one: Setting) -> str:
+    return f"second owner: {one.place} sets it to {one.value or 'what is not understood'}"
 
 
 def _after(rows: tuple[str, ...], head: str) -> list[str]:
@@ -415,14 +431,6 @@ def _rows(found: Mapping[str, T]) -> tuple[tuple[str, T], ...]:
 
 def _agents(section: Section) -> tuple[str, ...]:
     return tuple(AGENTS[line.strip()] for line in section.lines if line.strip() in AGENTS)
-
-
-def _unquoted(value: str) -> str:
-    try:
-        words = shlex.split(value)
-    except ValueError:
-        return value
-    return words[0] if len(words) == 1 else value
 
 
 def foreign(ours: Mapping[str, File]) -> tuple[str, ...]:

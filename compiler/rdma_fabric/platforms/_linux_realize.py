@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _linux_boot as boot
 from rdma_fabric.platforms._contract import Fault, Realized
+from rdma_fabric.platforms._linux_job import meant
 from rdma_fabric.platforms._linux_names import UNSET
 from rdma_fabric.platforms._shared import with_ports
 from rdma_fabric.state import (
@@ -128,12 +130,14 @@ class _Mtus:
 def _system(wanted: SystemState, faults: list[Fault]) -> SystemState:
     options = {_option(name): _text(value, boot.parameter) for name, value in wanted.module_options}
     sysctl = {boot.dotted(key): _text(value, boot.plain) for key, value in wanted.sysctl}
+    environment = tuple((name, _text(one, partial(meant, name))) for name, one in wanted.environment)
     return replace(
         wanted,
         sysctl=tuple(sorted(sysctl.items())),
         modules=_modules(wanted, faults),
         module_options=tuple(sorted(options.items())),
         limits=_limits(wanted.limits, faults),
+        environment=environment,
     )
 
 

@@ -26,12 +26,14 @@ from rdma_fabric.checker.rules._common import dscp_trusted
 from rdma_fabric.checker.scopes import Hit, LinkFacts, LinkRule, PortView
 from rdma_fabric.findings import Severity
 from rdma_fabric.settings import group_of
+from rdma_fabric.state import NOT_APPLICABLE
 
 
 def _check(a: PortView, b: PortView, facts: LinkFacts) -> Iterator[Hit]:
     if dscp_trusted(a.assumed.qos) == dscp_trusted(b.assumed.qos):
         return
     show = group_of("qos.trust").show
+    maps = (a.assumed.qos.dscp_to_priority, b.assumed.qos.dscp_to_priority)
     yield Hit(
         setting="qos.trust",
         found=show(a.assumed),
@@ -39,6 +41,8 @@ def _check(a: PortView, b: PortView, facts: LinkFacts) -> Iterator[Hit]:
         message="{where}: the ends of the cable trust different things",
         help="give both ends the same trust",
         rank=20,
+        # Some ports have no map of a field that they do not trust.
+        explains=("qos.dscp_to_priority",) if NOT_APPLICABLE in maps else (),
     )
 
 
