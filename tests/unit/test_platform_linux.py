@@ -447,6 +447,14 @@ def test_sysctl_conf_is_told_and_does_not_block() -> None:
     assert text in after.observe(hardware(ECN)).notes
 
 
+def test_ufw_sets_its_sysctls_last() -> None:
+    text = "==/etc/sysctl.conf\n\n==/etc/ufw/sysctl.conf\n9:net/ipv4/tcp_ecn=0\n"
+    found = change(ECN, replace(BLANK, parts={"sysctl.conf": text}))
+    assert dict(found.reasons) == {
+        "system.sysctl.net.ipv4.tcp_ecn": "second owner: /etc/ufw/sysctl.conf:9 sets it to 0"
+    }
+
+
 @pytest.mark.parametrize(
     ("path", "row", "wish", "where"),
     [

@@ -18,7 +18,7 @@ import yaml
 
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms._host_files import File, Section, files
-from rdma_fabric.platforms._linux_boot import Lines, Setting, later, lines
+from rdma_fabric.platforms._linux_boot import Lines, Setting, joined, later, lines
 from rdma_fabric.platforms._linux_links import address
 from rdma_fabric.platforms._linux_names import DROP_IN, PATHS
 from rdma_fabric.state import UNKNOWN, Maybe
@@ -76,9 +76,7 @@ class Host:
 
     def lines(self, *names: str) -> Lines:
         """Parts that show numbered lines of files."""
-        found = [lines(self.section(name)) for name in names]
-        unread = tuple(path for one in found for path in one.unread)
-        return Lines(tuple(row for one in found for row in one.rows), unread)
+        return joined(*(lines(self.section(name)) for name in names))
 
     @property
     def ours(self) -> Mapping[str, File]:
