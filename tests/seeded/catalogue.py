@@ -40,6 +40,11 @@ def bases() -> dict[str, Fabric]:
         "bond": clos("bond", _plan(storage="shared", bond=True), _stored(), rng),
         "tiers": clos("tiers", _plan(leaves=2, spines=2, hosts=4, rails=2, pods=3), intent("tiers"), rng),
     }
+    found["nv"] = clos("nv", _plan(), intent("nv"), rng)
+    found["nv"].intent["hosts"] |= {
+        "nv": {"mlx5": {"CNP_DSCP": 48, "ROCE_CC_PRIO_MASK": 255}},
+        "firmware": {"mlx5": {"MT_0000000838": ["28.43.*"]}},
+    }
     found["nccl"].intent["hosts"]["nccl"] = True
     for group in found["ofed"].groups.values():
         if group["data"]["role"] == "host":

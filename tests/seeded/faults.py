@@ -1154,6 +1154,69 @@ def _(scene: Scene) -> Expect:
     return at(f"{node} {port}", settings="priority group")
 
 
+def _nic(scene: Scene, node: str, port: str, layer: str = "running") -> Data:
+    """What a card has, as seen."""
+    found: Data = scene.settings(node, port, layer).setdefault("nic", {})
+    return found
+
+
+@_seen("seen: a card waits for its reset", bases=("nv",))
+def _(scene: Scene) -> Expect:
+    import copy
+
+    host, port = scene.host_port()
+    for layer in ("stored", "pending"):
+        scene.seen[host][layer] = copy.deepcopy(scene.seen[host]["running"])
+    _nic(scene, host, port)["nv"]["CNP_DSCP"] = scene.rng.choice(["4", "0"])
+    return at(f"{host} {port}", settings="NV CNP_DSCP", says="after a reset 48")
+
+
+@_seen("seen: a card has another non-volatile setting", bases=("nv",))
+def _(scene: Scene) -> Expect:
+    host, port = scene.host_port()
+    _nic(scene, host, port)["nv"]["CNP_DSCP"] = scene.rng.choice(["4", "0"])
+    return at(f"{host} {port}", settings="NV CNP_DSCP")
+
+
+@_seen("seen: firmware that nobody wants", bases=("nv",))
+def _(scene: Scene) -> Expect:
+    host, port = scene.host_port()
+    _nic(scene, host, port).update(board="MT_0000000838", firmware="28.39.3560")
+    return at(f"{host} {port}", settings="firmware", says="28.39.3560")
+
+
+@_seen("seen: one card with another driver", bases=("nv", "eos"))
+def _(scene: Scene) -> Expect:
+    host, port = scene.host_port()
+    for name in scene.fabric.hosts():
+        for one in scene.fabric.peers(name):
+            word = "6.8.0-45-generic" if (name, one) == (host, port) else "24.10-1.1.4"
+            _nic(scene, name, one)["driver"] = word
+    return at(f"{host} {port}", settings="driver", severity=WARNING, says="another driver")
+
+
+@_seen("seen: a card becomes an infiniband port", bases=("nv", "eos"))
+def _(scene: Scene) -> Expect:
+    host, port = scene.host_port()
+    _store(scene, host)
+    _nic(scene, host, port)["link"] = "ethernet"
+    _nic(scene, host, port, "stored")["link"] = "infiniband"
+    return at(f"{host} {port}", settings="link type", says="after its next reset")
+
+
+@kind("card and class disagree about cnps", "inventory", bases=("nv",))
+def _(scene: Scene) -> Expect:
+    host = scene.host()
+    scene.fabric.node_set(host, "hosts.nv", {"mlx5": {"CNP_DSCP": 4}})
+    return at(*scene.cabled(host), settings="NV CNP_DSCP", severity=WARNING)
+
+
+@kind("firmware of a card that does not exist", "intent", alone=True, bases=("eos",))
+def _(scene: Scene) -> Expect:
+    scene.fabric.intent["hosts"]["firmware"] = {"mlx6": "28.43.3608"}
+    return at(*scene.fabric.hosts(), settings="hosts.firmware.mlx6")
+
+
 @_seen("seen: another neighbour")
 def _(scene: Scene) -> Expect:
     node, port = scene.edge_port()

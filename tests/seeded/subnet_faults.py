@@ -115,7 +115,8 @@ def _(scene: Scene) -> Expect:
 def _(scene: Scene) -> Expect:
     host, port = _port(scene)
     del scene.fabric.guids[host, port]
-    names = [one["name"] for one in _manager(scene)["partitions"] if "role=host" in one["members"]["full"]]
+    meant = {"role=host", host}
+    names = [one["name"] for one in _manager(scene)["partitions"] if meant & set(one["members"]["full"])]
     return at(WHOLE, settings=tuple(f"partition {name} members" for name in names), says=f"of {host} {port}")
 
 
