@@ -112,6 +112,31 @@ def test_maps_merge_and_lists_replace(tmp_path: Path) -> None:
     assert found.plans["gpu02"].state.system.modules == (("a", True), ("b", True))
 
 
+def test_host_settings_of_ports_and_services(tmp_path: Path) -> None:
+    """A dot in a port's name is written as a slash; what is asked for is named to the platform."""
+    groups = GROUPS + (
+        "      bond0: {kind: bond, members: [eth0, eth1], network: compute}\n"
+        '      "bond0.100": {kind: vlan, parent: bond0, vlan: 100, network: compute}\n'
+        '      "bond0.200": {kind: vlan, parent: bond0, vlan: 200, network: storage}\n'
+    )
+    intent = INTENT + (
+        "hosts:\n  sysctl: {net.ipv4.conf.bond0/*.arp_ignore: 1, net.ipv4.conf.eth*.rp_filter: 2}\n"
+        "  limits: {memlock: unlimited}\n  services: [slurmd.service, kubelet]\n"
+        "  module_options: {mlx5_core: {prof_sel: 3}}\n"
+    )
+    plan = fabric(tmp_path, intent, groups=groups).plans["gpu01"]
+    assert plan.state.system.sysctl == (
+        ("net.ipv4.conf.bond0/100.arp_ignore", "1"),
+        ("net.ipv4.conf.bond0/200.arp_ignore", "1"),
+        *((f"net.ipv4.conf.eth{number}.rp_filter", "2") for number in range(3)),
+    )
+    limits = ("kubelet.memlock", "memlock", "slurmd.memlock")
+    assert plan.state.system.limits == tuple((name, "unlimited") for name in limits)
+    asked = plan.hardware.option("asked").split()
+    assert {"sysctl.net.ipv4.conf.bond0/100.arp_ignore", "limits.kubelet.memlock"} < set(asked)
+    assert "module_options.mlx5_core.prof_sel" in asked
+
+
 def test_origins_of_a_port_are_exact(tmp_path: Path) -> None:
     intent = INTENT.replace("compute: {}", "compute: {ecn: {any: {kmin: 1KB, kmax: 2KB}}}") + "trust: dscp\n"
     found = fabric(tmp_path, intent)
