@@ -46,6 +46,8 @@ class PortHardware:
     vlan: int = 0
     cable_m: int | None = None
     """Length of the cable in the port; None where the plan does not know it."""
+    assumed_m: int = 0
+    """What is taken for it in judgements where the plan does not know it; 0 without a cable."""
     rail: str = ""
     """Of a host's port."""
 

@@ -118,6 +118,27 @@ def resolve(
     return _Resolver(intent, document, inventory, tuple(changes)).run()
 
 
+ASSUMED_M: Mapping[str, int] = {"host": 5, "switch": 40}
+"""Length of a cable that the plan does not know, metres, for what is judged and never for what is sent: to a
+host, and between switches (the lengths that SONiC's own buffers_defaults templates give these roles)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cable:
+    """Length of the cable in a port; `assumed` stands in where `metres` is None."""
+
+    metres: float | None = None
+    assumed: int = 0
+
+    @property
+    def whole(self) -> int | None:
+        """Whole metres, rounded up."""
+        return None if self.metres is None else math.ceil(self.metres)
+
+
+NO_CABLE = Cable()
+
+
 @dataclass(frozen=True, slots=True)
 class _Rule:
     """One override, parsed."""
@@ -320,17 +341,21 @@ class _Resolver:
                 self._refuse_node_wide(layer, "port")
             yield _Rule(override, selector, layer, self.document.position((*at, "where")))
 
-    def _cables(self) -> dict[str, dict[str, float | None]]:
-        found: dict[str, dict[str, float | None]] = {}
+    def _cables(self) -> dict[str, dict[str, Cable]]:
+        found: dict[str, dict[str, Cable]] = {}
+        nodes = self.inventory.nodes
         for link in self.inventory.links:
-            for end in (link.a, link.b):
-                found.setdefault(end.node, {})[end.port] = link.length_m
+            ends = (link.a, link.b)
+            near = any(end.node in nodes and nodes[end.node].is_host for end in ends)
+            cable = Cable(link.length_m, ASSUMED_M["host" if near else "switch"])
+            for end in ends:
+                found.setdefault(end.node, {})[end.port] = cable
         return found
 
     # -- nodes
 
     def _node(
-        self, node: Node, rules: tuple[_Rule, ...], lengths: Mapping[str, float | None]
+        self, node: Node, rules: tuple[_Rule, ...], lengths: Mapping[str, Cable]
     ) -> NodePlan | None:
         matched = tuple(i for i, rule in enumerate(rules) if rule.selector.node(node))
         aimed = tuple(i for i, aim in enumerate(self.aimed) if aim.selector.node(node))
@@ -352,7 +377,7 @@ class _Resolver:
         node: Node,
         rules: list[tuple[int, _Rule]],
         aimed: list[Aim],
-        lengths: Mapping[str, float | None],
+        lengths: Mapping[str, Cable],
     ) -> NodePlan | None:
         spec = node.spec
         overrides = [(i, rule) for i, rule in rules if not rule.selector.by_port]
@@ -362,7 +387,7 @@ class _Resolver:
         ports: dict[str, PortPlan] = {}
         for port in spec.ports.values():
             if port.network:
-                plan = self._port(node, port, rules, aimed, lengths.get(port.name))
+                plan = self._port(node, port, rules, aimed, lengths.get(port.name, NO_CABLE).metres)
                 if plan is not None:
                     ports[port.name] = plan
         if system is None or len(ports) != sum(1 for port in spec.ports.values() if port.network):
@@ -540,7 +565,7 @@ def _nv_names(ports: Iterable[PortPlan]) -> str:
 
 def _hardware(
     node: Node,
-    lengths: Mapping[str, float | None],
+    lengths: Mapping[str, Cable],
     fabric: Collection[str],
     service: tuple[str, str],
     nv: str,
@@ -557,7 +582,8 @@ def _hardware(
             parent=port.parent,
             members=port.members,
             vlan=port.vlan,
-            cable_m=None if lengths.get(port.name) is None else math.ceil(lengths[port.name] or 0),
+            cable_m=lengths.get(port.name, NO_CABLE).whole,
+            assumed_m=lengths.get(port.name, NO_CABLE).assumed,
             rail=port.rail if node.is_host else "",
         )
         for port in spec.ports.values()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rdma_fabric.hardware import Asic
+from rdma_fabric.hardware import Asic, PortHardware
 
 LARGEST_FRAME: Final = 9216
 """The largest frame of any class may just have been started when the pause is decided."""
@@ -24,6 +24,20 @@ SLICES: Final = {
 }
 """Parts of a chip's buffer; a packet sees the part that its ingress pipe gives (Juniper, QFX5000 buffer
 architecture; FBOSS)."""
+
+
+def metres(port: PortHardware) -> int:
+    """Length of the cable in a port: as planned, else as assumed for its role."""
+    return port.assumed_m if port.cable_m is None else port.cable_m
+
+
+def cable(port: PortHardware) -> str:
+    """The same in words, which say what is assumed."""
+    if port.cable_m is not None:
+        return f"{port.cable_m} m of cable"
+    if port.assumed_m:
+        return f"{port.assumed_m} m of cable (assumed: cables.csv has no length)"
+    return "a port without a cable"
 
 
 def under_way(gbps: int, metres: float) -> float:

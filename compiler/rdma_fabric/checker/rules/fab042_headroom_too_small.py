@@ -5,6 +5,7 @@ What it checks
     cable and the speed of the port. Error: below two largest frames and what is on the cable both ways, which
     no device can do without. Warning: below the least that is shipped for this ASIC, speed and length; where
     nothing is shipped, below the least with the sender's reaction time (a note where the ASIC is not known).
+    A length that cables.csv does not give is assumed (5 m to a host, 40 m between switches) and said to be.
     `headroom: auto` that was not read is not judged.
 
 Why it breaks RDMA
@@ -27,7 +28,7 @@ When to waive it
 from collections.abc import Iterator
 
 from rdma_fabric.checker.headroom import verdict
-from rdma_fabric.checker.rules._buffers import least_headroom
+from rdma_fabric.checker.rules._buffers import cable, least_headroom, metres
 from rdma_fabric.checker.scopes import Hit, NodeRule, NodeView
 from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import PortHardware
@@ -55,20 +56,19 @@ def _computed(node: NodeView) -> Iterator[Hit]:
         if facts is None or port is None or not facts.speed_gbps or not isinstance(one.room, int):
             continue
         by_hand = isinstance(port.settings.qos.classes[one.priority].headroom, Amount)
-        if not by_hand and facts.cable_m and one.room < least_headroom(facts.speed_gbps, facts.cable_m):
+        if not by_hand and metres(facts) and one.room < least_headroom(facts.speed_gbps, metres(facts)):
             yield from _judge(node, facts, one.priority, one.room)
 
 
 def _judge(node: NodeView, port: PortHardware, priority: int, size: int) -> Iterator[Hit]:
-    found = verdict(size, node.hw.asic, port.speed_gbps, port.cable_m or 0)
+    found = verdict(size, node.hw.asic, port.speed_gbps, metres(port))
     if found is None:
         return
     severity, bound, whose = found
-    cable = "a cable of unknown length" if port.cable_m is None else f"{port.cable_m} m of cable"
     yield Hit(
         setting=f"{port.name}|qos.classes.{priority}.headroom",
         found=f"{size} bytes",
-        wanted=f"at least {bound} bytes for {port.speed_gbps}G and {cable} ({whose})",
+        wanted=f"at least {bound} bytes for {port.speed_gbps}G and {cable(port)} ({whose})",
         message=f"{{where}}: the headroom of priority {priority} is smaller than what arrives after a pause",
         help="write headroom: auto and give the cable's length, or a larger number",
         severity=severity,

@@ -25,7 +25,7 @@ When to waive it
 
 from collections.abc import Iterator
 
-from rdma_fabric.checker.rules._buffers import least_headroom, slice_bytes
+from rdma_fabric.checker.rules._buffers import least_headroom, metres, slice_bytes
 from rdma_fabric.checker.rules._common import lossless_priorities
 from rdma_fabric.checker.scopes import Hit, NodeRule, NodeView
 from rdma_fabric.findings import Severity
@@ -53,7 +53,7 @@ def _worst(node: NodeView) -> int:
         return 0
     headroom = sum(
         len(lossless_priorities(node.port_wishes[port.name]))
-        * least_headroom(port.speed_gbps, port.cable_m or 0)
+        * least_headroom(port.speed_gbps, metres(port))
         for port in node.hw.ports
     )
     return max(0, (asic.buffer_bytes - headroom) // count)

@@ -22,7 +22,7 @@ When to waive it
 
 from collections.abc import Iterator
 
-from rdma_fabric.checker.rules._buffers import least_headroom, usual_headroom
+from rdma_fabric.checker.rules._buffers import least_headroom, metres, usual_headroom
 from rdma_fabric.checker.rules._common import senders
 from rdma_fabric.checker.scopes import Hit, NodeRule, NodeView
 from rdma_fabric.findings import Severity
@@ -52,8 +52,8 @@ def _sums(node: NodeView) -> tuple[int, int]:
         for priority in senders(port.settings.qos):
             given = port.settings.qos.classes[priority].headroom
             by_hand = given.value if isinstance(given, Amount) and given.unit == "bytes" else 0
-            least += by_hand or least_headroom(facts.speed_gbps, facts.cable_m or 0)
-            usual += by_hand or usual_headroom(facts.speed_gbps, facts.cable_m or 0)
+            least += by_hand or least_headroom(facts.speed_gbps, metres(facts))
+            usual += by_hand or usual_headroom(facts.speed_gbps, metres(facts))
     return least, usual
 
 
