@@ -22,6 +22,51 @@ SCOPES = {
 }
 
 
+_BOUNDS = (
+    (
+        "a fixed PFC threshold of at most (B - m n h) / (m n), and marks below 1/n of it",
+        "thresholds move with the shared pool on every platform here; FAB067 judges fixed ones "
+        "against their resume point",
+    ),
+    (
+        "marks before the first pause whatever all ports do (DCQCN paper, section 4)",
+        "FAB065 tells it as a note: alpha is the device's own, so that the bound is that of an "
+        "endless alpha; an error is only what can never mark",
+    ),
+    (
+        "egress alpha above ingress alpha of a lossless class",
+        "neither is wished or read",
+    ),
+    (
+        "xon at least two frames below xoff",
+        "an advice that no vendor confirms; most shipped tables have less",
+    ),
+    (
+        "a shared headroom pool against all ports that pause at once",
+        "oversubscribing it is a choice; FAB066 adds up the headroom itself",
+    ),
+    (
+        "the queue at which DCQCN comes to rest",
+        "FAB068 tells where there is none; firmware differs from the paper, so that the number "
+        "itself would promise too much",
+    ),
+    (
+        "detection of a storm against the drain time of all hops behind a port",
+        "FAB069 takes the switch's own buffer; what lies behind it depends on the traffic",
+    ),
+)
+NOT_JUDGED = (
+    "## What no rule judges",
+    "",
+    "Bounds that are known, and why they are no rule:",
+    "",
+    "| bound | why |",
+    "|---|---|",
+    *(f"| {bound} | {why} |" for bound, why in _BOUNDS),
+    "",
+)
+
+
 def _page(one: Documented) -> str:
     rule: Rule = one.rule
     lines = one.doc.strip().splitlines()
@@ -62,6 +107,7 @@ def _index() -> str:
             "|---|---|---|---|---|",
             *rows,
             "",
+            *NOT_JUDGED,
         ]
     )
 

@@ -323,6 +323,18 @@ def _(scene: Scene) -> Expect:
     return at(*scene.fabric.switches(), settings="watchdog detect")
 
 
+@kind("ecn ramp too flat for its senders", "intent", alone=True, bases=("eos", "sonic", "cumulus", "mixed"))
+def _(scene: Scene) -> Expect:
+    scene.fabric.intent["ecn"]["400G"]["pmax"] = scene.rng.choice(["0.5%", "0.2%"])
+    return at(*_everywhere(scene), settings="ECN pmax", severity=NOTE, says="past kmax")
+
+
+@kind("watchdog faster than the buffer drains", "intent", alone=True, bases=("eos",))
+def _(scene: Scene) -> Expect:
+    scene.fabric.intent["pfc"]["watchdog"] = {"detect": "20ms", "restore": "40ms"}
+    return at(*scene.fabric.switches(), settings="watchdog detect", severity=NOTE, says="congestion for a")
+
+
 @kind("switch in a network of another transport", "inventory")
 def _(scene: Scene) -> Expect:
     switch = scene.switch()
