@@ -52,8 +52,7 @@ def _worst(node: NodeView) -> int:
     if asic is None or not count:
         return 0
     headroom = sum(
-        len(lossless_priorities(node.port_wishes[port.name]))
-        * least_headroom(port.speed_gbps, metres(port))
+        len(lossless_priorities(node.port_wishes[port.name])) * least_headroom(port.speed_gbps, metres(port))
         for port in node.hw.ports
     )
     return max(0, (asic.buffer_bytes - headroom) // count)
