@@ -36,6 +36,8 @@ class File:
     mode: int
     template: str = ""
     """Where its text comes from: "<platform>/<file>.j2"."""
+    derived: bool = False
+    """As `Artifact.derived`."""
 
     @property
     def sha256(self) -> str:
@@ -60,7 +62,7 @@ def files(wanted: NodeState, hw: Hardware) -> tuple[File, ...]:
     for part, artifact in platforms.artifacts(wanted, hw):
         context = artifact.context if artifact.context is not None else part.context(wanted, hw)
         text = render(artifact.template, context)
-        found.append(File(artifact.path, text, artifact.mode, artifact.template))
+        found.append(File(artifact.path, text, artifact.mode, artifact.template, artifact.derived))
     return tuple(sorted(found, key=lambda one: one.path))
 
 

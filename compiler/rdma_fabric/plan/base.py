@@ -147,7 +147,7 @@ def _change(
 
 
 def _diff(old: tuple[File, ...], new: tuple[File, ...]) -> tuple[str, ...]:
-    before, after = {one.path: one.text for one in old}, {one.path: one.text for one in new}
+    before, after = ({one.path: one.text for one in files if not one.derived} for files in (old, new))
     lines: list[str] = []
     for path in sorted(before.keys() | after.keys()):
         a, b = before.get(path, ""), after.get(path, "")

@@ -28,8 +28,10 @@ Status = Literal[
     "skipped",
     "not-planned",
 ]
-"""refused: disturbs more than allowed, or holds unverified lines; unknown: could not be read well enough;
-pending-reset: everything is written, and something of it counts only after a reset."""
+"""refused: disturbs more than allowed, holds unverified lines, or the account may not write; unknown: could
+not be read well enough; pending-reset: all is written, and something of it counts only after a reset."""
+ROOT = "root"
+"""Fact "account" of a node that may be changed, where its platform tells the account at all."""
 
 
 AFTER_RESET = "some values take effect after a reset"
@@ -80,6 +82,8 @@ class Target:
 
     wanted: NodeState
     hardware: Hardware
+    judged: bool = True
+    """The node's local check compares with this state. False for a way back: the intent stays the measure."""
 
 
 @dataclass
@@ -110,6 +114,9 @@ class _Planner:
             if waiting(target.wanted, seen):
                 return PlanRow(name, "pending-reset", AFTER_RESET, **values)
             return PlanRow(name, "unchanged", **values)
+        account = dict(seen.facts).get("account", ROOT)
+        if account != ROOT:
+            return PlanRow(name, "refused", _no_right(account), **values)
         worst = self.harm.too_much(name, change)
         if worst is not None:
             return PlanRow(name, "refused", _disturbs(worst, felt, name), **values)
@@ -130,13 +137,23 @@ class _Planner:
             seen.facts,
             id(target.wanted),
             id(target.hardware),
+            target.judged,
         )
         found = self.shared.get(key)
         if found is None:
             change = platforms.change(seen, target.wanted, target.hardware)
+            if target.judged:
+                change = platforms.with_local_check(change, seen, target.wanted, target.hardware)
             rows = tuple(map(_stored, deviations(_all(change), target.wanted, seen.running)))
             found = self.shared[key] = (change, rows)
         return found
+
+
+def _no_right(account: str) -> str:
+    return (
+        f"{account} may read this host and not change it: it cannot become root (sudo -n); "
+        "give it the right to, without a password, or log in as another account"
+    )
 
 
 def _all(change: Change) -> tuple[Difference, ...]:

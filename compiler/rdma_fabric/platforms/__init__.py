@@ -14,8 +14,10 @@ from rdma_fabric.platforms._node import (
     parse,
     parts,
     platform,
+    probes,
     questions,
     realize,
+    with_local_check,
 )
 
 __all__ = [
@@ -29,6 +31,8 @@ __all__ = [
     "parse",
     "parts",
     "platform",
+    "probes",
     "questions",
     "realize",
+    "with_local_check",
 ]

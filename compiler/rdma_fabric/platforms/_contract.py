@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import Hardware
@@ -200,6 +200,66 @@ class Artifact:
     mode: int = 0o644
     context: Any = None
     """None: the platform's `context`; else the frozen context of this file alone."""
+    derived: bool = False
+    """It says again what other files set: left out where changes are shown to people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read a live value on the node itself; exactly one of `argv`, `path` and `names` is given.
+
+    `pattern`: multi-line regular expression (Python 3.6) whose one group is what counts; a table's may
+    name two, `value` and `at` (numbers: the places that have it). In argv and paths `{device}` stands for
+    the port's RDMA device and `{bdf}` for its PCI address. A reading that is not there, or matches nothing
+    and says no `none`, leaves the word to the next one.
+    """
+
+    pattern: str
+    argv: tuple[str, ...] = ()
+    script: str = ""
+    """A POSIX shell script whose arguments are `argv`; "" for a program."""
+    path: str = ""
+    """A file; with stars (or blanks between them) several, each as a line PATH=TEXT and its text."""
+    names: str = ""
+    """Paths, also with stars: those that exist, one a line, are the text."""
+    none: str = ""
+    """What no match means, or that the file is not there; "" for "somebody else may know". Of a table: there
+    is none, which is right."""
+    when: str = ""
+    """A pattern of the text without which `none` does not count; then the file must be there as well."""
+    steps: tuple[tuple[int, str], ...] = ()
+    """Where given, a number counts as the word of the largest step that is not above it; sorted."""
+    places: tuple[int, ...] = ()
+    """Where given, the place of each word of a list that belongs into a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One setting that the node judges by itself, without a controller and without writing anything.
+
+    What is found is made of all matches of the first reading that has any. "text": joined by ",";
+    "last": the last one; "set": their words, sorted; "bits": the places of 1, true and on; "table": the
+    value at every place, each of which must be that of `accept` ("" is any); a place without a value could
+    not be judged.
+    """
+
+    port: str
+    """"" for the whole node."""
+    key: str
+    """As in `settings.Deviation`, so that drift and the local check name the same thing. May hold `{at}`, as
+    the title may: then every place of a table that is wrong is told for itself."""
+    title: str
+    wanted: str
+    """For people."""
+    accept: tuple[str, ...]
+    """Values that are right; of a table the one of every place."""
+    readings: tuple[Reading, ...]
+    how: Literal["text", "last", "set", "bits", "table"] = "text"
+    device: str = ""
+    """RDMA device by the inventory, where the node cannot tell it."""
+    help: str = ""
+    must: bool = True
+    """False: what cannot be read is left out, not "could not be judged"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,3 +351,11 @@ class Platform(Protocol):
 
     def change(self, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
         """The steps from `seen` to the realized state `wanted`; empty when they match."""
+
+
+@runtime_checkable
+class HostPlatform(Protocol):
+    """What every part of a host (channel "files") has besides."""
+
+    def probes(self, wanted: NodeState, hw: Hardware) -> tuple[Probe, ...]:
+        """What the host itself can judge of a realized state; () where nothing of this part is its own."""

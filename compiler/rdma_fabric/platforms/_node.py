@@ -11,7 +11,8 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 from rdma_fabric.hardware import Hardware
-from rdma_fabric.platforms._contract import Artifact, Change, Fault, Platform, Realized
+from rdma_fabric.platforms import _host_probes as local
+from rdma_fabric.platforms._contract import Artifact, Change, Fault, HostPlatform, Platform, Probe, Realized
 from rdma_fabric.state import UNMANAGED, NodeState, Observation, Partitions, PortState, settled
 
 T = TypeVar("T")
@@ -93,7 +94,7 @@ def questions(hw: Hardware) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for part in parts(hw):
         found.update(dict.fromkeys(part.questions(hw)))
-    return tuple(found)
+    return (*found, local.question()) if _is_host(hw) else tuple(found)
 
 
 def parse(answers: Mapping[str, str], hw: Hardware) -> Observation:
@@ -103,7 +104,13 @@ def parse(answers: Mapping[str, str], hw: Hardware) -> Observation:
         seen = part.parse(answers, hw)
         found = seen if found is None else _overlay_observation(found, seen)
     assert found is not None
-    return found
+    own = local.facts(answers.get(local.question(), "")) if _is_host(hw) else {}
+    return replace(found, facts=tuple(sorted({**dict(found.facts), **own}.items()))) if own else found
+
+
+def _is_host(hw: Hardware) -> bool:
+    """True where programs of ours run."""
+    return any(part.channel == "files" for part in parts(hw))
 
 
 def _overlay_observation(below: Observation, above: Observation) -> Observation:
@@ -177,10 +184,23 @@ def _pairs(value: tuple[Any, ...]) -> bool:
 
 
 def artifacts(wanted: NodeState, hw: Hardware) -> Iterator[tuple[Platform, Artifact]]:
-    """All parts' files of a realized state."""
+    """All parts' files of a realized state, then those of the local check."""
     for part in parts(hw):
         for artifact in part.artifacts(wanted, hw):
             yield part, artifact
+    for artifact in local.artifacts(probes(wanted, hw)):
+        yield parts(hw)[0], artifact
+
+
+def probes(wanted: NodeState, hw: Hardware) -> tuple[Probe, ...]:
+    """What the node can judge by itself of a realized state; () where nothing of ours runs on it."""
+    hosts = (part for part in parts(hw) if isinstance(part, HostPlatform))
+    return tuple(probe for part in hosts for probe in part.probes(wanted, hw))
+
+
+def with_local_check(change: Change, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
+    """The change, and the files of the local check where the node has others."""
+    return local.installed(change, seen, wanted, probes(wanted, hw))
 
 
 def change(seen: Observation, wanted: NodeState, hw: Hardware) -> Change:

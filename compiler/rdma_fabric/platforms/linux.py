@@ -17,12 +17,14 @@ from rdma_fabric.platforms._contract import (
     Artifact,
     Change,
     Dialect,
+    Probe,
     Realized,
     Traits,
 )
 from rdma_fabric.platforms._linux_ask import questions
 from rdma_fabric.platforms._linux_managers import NETPLAN_KINDS, Persistence, drop_in
 from rdma_fabric.platforms._linux_names import PATHS
+from rdma_fabric.platforms._linux_probes import probes
 from rdma_fabric.platforms._linux_read import read
 from rdma_fabric.platforms._linux_realize import realize
 from rdma_fabric.platforms._linux_write import Context, SystemChange, files_context
@@ -120,6 +122,10 @@ class Linux:
         if context.unit:
             found.append(Artifact("linux/fabric-mtu.sh.j2", PATHS.mtu_program.removeprefix("/"), 0o755))
         return tuple(found)
+
+    def probes(self, wanted: NodeState, hw: Hardware) -> tuple[Probe, ...]:
+        """Node-wide settings, links and MTUs."""
+        return probes(wanted, hw)
 
     def change(self, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
         """Whole files of ours, then the live values that differ."""

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _host_files as host
+from rdma_fabric.platforms import _host_probes as local
 from rdma_fabric.platforms import _host_qos as qos_file
 from rdma_fabric.platforms import _host_verbs as verbs
 from rdma_fabric.platforms._contract import (
@@ -22,6 +23,7 @@ from rdma_fabric.platforms._contract import (
     Disturbance,
     Disturbs,
     Fault,
+    Probe,
     Realized,
     Traits,
 )
@@ -143,6 +145,10 @@ class NicGeneric:
             Artifact("_shared/host/fabric-qos@.service.j2", unit),
             *found,
         )
+
+    def probes(self, wanted: NodeState, hw: Hardware) -> tuple[Probe, ...]:
+        """RDMA MTU and RDMA-CM marking of the ports."""
+        return local.rdma_ports(host.ports_of(hw, _NIC), wanted, self.traits.netdev_bound)
 
     def change(self, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
         """Settings files, then `fabric-qos PORT`."""

@@ -21,12 +21,14 @@ from rdma_fabric.platforms._contract import (
     Dialect,
     Disturbance,
     Disturbs,
+    Probe,
     Put,
     Realized,
     Step,
     Traits,
 )
 from rdma_fabric.platforms._host_files import Section
+from rdma_fabric.platforms._nic_ib_probes import probes
 from rdma_fabric.platforms._shared import digest, integer
 from rdma_fabric.state import (
     NOT_APPLICABLE,
@@ -151,6 +153,10 @@ class NicIb:
             Artifact("nic_ib/fabric-ipoib@.service.j2", _UNIT.removeprefix("/")),
             *found,
         )
+
+    def probes(self, wanted: NodeState, hw: Hardware) -> tuple[Probe, ...]:
+        """What the subnet manager gave the ports, and IPoIB."""
+        return probes(wanted, hw)
 
     def change(self, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
         """Settings files and `fabric-ipoib PORT`."""

@@ -24,11 +24,13 @@ from rdma_fabric.platforms._contract import (
     Disturbance,
     Disturbs,
     Fault,
+    Probe,
     Put,
     Realized,
     Traits,
 )
 from rdma_fabric.platforms._host_files import Section
+from rdma_fabric.platforms._nic_mlx5_probes import probes
 from rdma_fabric.platforms._nic_mlx5_realize import Realize
 from rdma_fabric.platforms._node import joined
 from rdma_fabric.platforms._shared import digest, with_ports
@@ -223,6 +225,10 @@ class NicMlx5:
                 found.append(Artifact("_shared/host/port.conf.j2", path, 0o644, context))
         ports = host.ports_of(hw, _NIC)
         return (*(found if len(found) > len(_files()) else ()), *nv.artifacts(wanted, ports))
+
+    def probes(self, wanted: NodeState, hw: Hardware) -> tuple[Probe, ...]:
+        """QoS and marking of the ports."""
+        return probes(wanted, hw)
 
     def change(self, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
         """Settings files, then `fabric-qos PORT`, which writes only what differs."""

@@ -25,6 +25,7 @@ from rdma_fabric.platforms._contract import (
     Disturbance,
     Disturbs,
     Fault,
+    Probe,
     Put,
     Realized,
     Step,
@@ -147,6 +148,10 @@ class OpenSm:
             )
             if used
         )
+
+    def probes(self, wanted: NodeState, hw: Hardware) -> tuple[Probe, ...]:
+        """Nothing: whether a subnet is managed well is no question of this one host."""
+        return ()
 
     def change(self, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
         """Files first, then SIGHUP where it suffices, else a restart."""
