@@ -29,7 +29,7 @@ from typing import Any
 from rdma_fabric.lab import hosttools
 from rdma_fabric.lab.hosttools import dispatch, store, units
 from rdma_fabric.lab.ibsim import adapter
-from rdma_fabric.lab.simulators._contract import DeviceFacts
+from rdma_fabric.lab.simulators._contract import DeviceFacts, PortFact
 
 # Above systemd's ranges for users and containers (uids(7) of systemd: 1879048192 and up are free).
 _BASE_ID = 1_900_000_000
@@ -71,7 +71,7 @@ class HostPort:
     """One fabric port. `nic`: mlx5, bnxt, irdma, or anything else for a plain netdev without DCB.
 
     `stack`: "inbox", or another word ("ofed") for the vendor's driver package. `address` is IPv4 with
-    its prefix. `traits`: what TRAITS describes.
+    its prefix. `traits`: what TRAITS describes. `parent`: the netdev whose virtual function it is.
     """
 
     netdev: str
@@ -83,6 +83,7 @@ class HostPort:
     address: str = ""
     neighbor: Neighbor | None = None
     traits: tuple[str, ...] = ()
+    parent: str = ""
 
     def __post_init__(self) -> None:
         """Raise RuntimeError for a trait that no hardware has."""
@@ -123,6 +124,8 @@ class HostFacts:
     mft: str = "4.17.0-106"
     seed: tuple[tuple[str, str], ...] = ()
     services: tuple[str, ...] = ()
+    stacked: bool = False
+    """The host has bonds or VLANs; what the kernel lacks of them is played."""
     management_neighbor: Neighbor | None = None
     ib: tuple[tuple[str, str, str], ...] = ()
     """InfiniBand ports: (netdev, ibdev, GUID)."""
@@ -136,8 +139,9 @@ class HostFacts:
         """
         more: Mapping[str, Mapping[str, Any]] = data.get("ports", {})
         known = [port for port in device.ports if port.name != data.get("management", _MANAGEMENT)]
+        virtual = [PortFact(name, 0) for name, fields in more.items() if fields.get("parent")]
         ports = []
-        for port in known:
+        for port in [*known, *virtual]:
             fields = dict(more.get(port.name, {}))
             fields["traits"] = tuple(fields.get("traits", ()))
             if isinstance(fields.get("neighbor"), Mapping):
@@ -358,7 +362,7 @@ class Host:
 
     def _facts(self) -> dict[str, Any]:
         """What the tools read (`hosttools.store.Facts`)."""
-        ports = []
+        ports: list[dict[str, Any]] = []
         counts: dict[str, int] = {}
         for index, port in enumerate(self.facts.ports):
             number = counts.setdefault(port.nic, 0)
@@ -369,7 +373,7 @@ class Host:
                 "mac": "02:" + ":".join(digest[at : at + 2] for at in range(0, 10, 2)),
                 "wire": f"p{index}",
                 "ibdev": port.ibdev or (f"{prefix}{number}" if prefix else ""),
-                "bdf": port.bdf or f"{index // 14:04x}:{0x1B + 0x10 * (index % 14):02x}:00.0",
+                "bdf": port.bdf or self._address(ports, port, index),
             }
             ports.append({**asdict(port), **made})
         beside = self.facts.management_neighbor
@@ -380,6 +384,7 @@ class Host:
             "niccli": self.facts.niccli,
             "mft": self.facts.mft,
             "manager": self.facts.manager,
+            "stacked": self.facts.stacked,
             "management": self.facts.management,
             "management_address": self.facts.management_address,
             "services": list(self.facts.services),
@@ -390,6 +395,15 @@ class Host:
                 for netdev, ibdev, guid in self.facts.ib
             },
         }
+
+    def _address(self, known: list[dict[str, Any]], port: HostPort, index: int) -> str:
+        """A PCI address where none is given; virtual functions come after an adapter's two physical ones."""
+        above = next((other["bdf"] for other in known if other["netdev"] == port.parent), "")
+        if not above:
+            return f"{index // 14:04x}:{0x1B + 0x10 * (index % 14):02x}:00.0"
+        bus = above.rpartition(":")[0]
+        number = 2 + sum(bool(other["parent"]) and other["bdf"].startswith(bus) for other in known)
+        return f"{bus}:{number // 8:02x}.{number % 8}"
 
     def _blank(self) -> None:
         """The /etc of a host that somebody else set up: only what programs need, and foreign files."""
@@ -444,7 +458,12 @@ def _foreign(facts: HostFacts) -> list[tuple[str, str, int]]:
             0o644,
         ),
     }
-    return [*files, managers[facts.manager], *((path, text, 0o644) for path, text in facts.seed)]
+    private = (
+        "/etc/netplan/",
+        "/etc/NetworkManager/system-connections/",
+    )  # who else can read them is refused
+    seed = [(path, text, 0o600 if path.startswith(private) else 0o644) for path, text in facts.seed]
+    return [*files, managers[facts.manager], *seed]
 
 
 # --- the machine ---

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rdma_fabric.inventory.types import End, Inventory, Node, Port
 from rdma_fabric.lab.fabric import LabNode
 from rdma_fabric.lab.simulators._contract import DeviceFacts, PortFact
+from rdma_fabric.lab.site import MANAGERS, site_files
 
-_MANAGERS = {"networkmanager": "NetworkManager"}
+_NAMES = {"networkmanager": "NetworkManager", "ifcfg": "NetworkManager"}
+"""Value of mtu_manager -> the manager that runs, where they differ."""
 
 
 def lab_nodes(inventory: Inventory) -> tuple[LabNode, ...]:
@@ -75,35 +77,47 @@ def _ports(node: Node, peers: dict[End, End]) -> Iterator[PortFact]:
 
 
 def _host(node: Node, ib: dict[str, Any]) -> dict[str, Any]:
-    """What a sandbox needs besides: NICs and the manager of its interfaces."""
+    """What a sandbox needs besides: NICs, the manager of its interfaces, and bonds and VLANs in its files."""
     options = dict(node.spec.options)
-    stack = options.get("stack", "inbox")
-    traits = options.get("lab_traits", "").split()
-    ports = {
-        port.name: {
-            "nic": "ib" if port.name in ib else port.nic or "generic",
-            "ibdev": port.rdma,
-            "bdf": port.bdf,
-            "stack": stack,
-            "traits": traits,
-        }
-        for port in node.spec.ports.values()
-        if port.kind == "physical"
-    }
-    found: dict[str, Any] = {
-        "ports": {name: {key: value for key, value in one.items() if value} for name, one in ports.items()}
-    }
+    found: dict[str, Any] = {"ports": _nics(node.spec.ports, options, ib)}
     found |= {key: options[f"lab_{key}"] for key in ("iproute", "niccli", "mft") if f"lab_{key}" in options}
     seed = []
     if ib:
         found["ib"] = ib
         seed.append(_OPENSM)
+    stacked = any(port.kind in ("bond", "vlan") for port in node.spec.ports.values())
     manager = options.get("mtu_manager", "")
-    if manager in _SITE:
-        found["manager"] = _MANAGERS.get(manager, manager)
-        seed += [_SITE[manager](name) for name in ports]
+    if manager in MANAGERS:
+        found["manager"] = _NAMES.get(manager, manager)
+        seed += site_files(manager, node.spec.ports)
+    elif stacked:
+        seed += site_files("netplan", node.spec.ports)
+    if stacked:
+        found["stacked"] = True
     if seed:
         found["seed"] = seed
+    return found
+
+
+def _nics(
+    ports: Mapping[str, Port], options: Mapping[str, str], ib: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Netdev -> fields of HostPort, of physical ports and virtual functions."""
+    found = {}
+    for port in ports.values():
+        if port.kind not in ("physical", "vf"):
+            continue
+        above = ports.get(port.parent) if port.kind == "vf" else None
+        nic = port.nic or (above.nic if above else "")
+        fields = {
+            "nic": "ib" if port.name in ib else nic or "generic",
+            "ibdev": port.rdma,
+            "bdf": port.bdf,
+            "stack": options.get("stack", "inbox"),
+            "traits": options.get("lab_traits", "").split(),
+            "parent": above.name if above else "",
+        }
+        found[port.name] = {key: value for key, value in fields.items() if value}
     return found
 
 
@@ -111,28 +125,3 @@ _OPENSM = (
     "/etc/opensm/opensm.conf",
     "# The site's own: on ibsim a sweep that a trap starts may never end.\nsweep_on_trap FALSE\n",
 )
-
-
-def _netplan(port: str) -> tuple[str, str]:
-    text = f"network:\n  version: 2\n  ethernets:\n    {port}:\n      link-local: [ipv6]\n"
-    return f"/etc/netplan/60-{port}.yaml", text
-
-
-def _networkd(port: str) -> tuple[str, str]:
-    return (
-        f"/etc/systemd/network/20-{port}.network",
-        f"[Match]\nName={port}\n\n[Network]\nLinkLocalAddressing=ipv6\n",
-    )
-
-
-def _networkmanager(port: str) -> tuple[str, str]:
-    text = f"[connection]\nid={port}\ntype=ethernet\ninterface-name={port}\n\n[ipv4]\nmethod=disabled\n"
-    return f"/etc/NetworkManager/system-connections/{port}.nmconnection", text
-
-
-def _ifupdown(port: str) -> tuple[str, str]:
-    return f"/etc/network/interfaces.d/{port}", f"auto {port}\niface {port} inet manual\n"
-
-
-_SITE = {"netplan": _netplan, "networkd": _networkd, "networkmanager": _networkmanager, "ifupdown": _ifupdown}
-"""What the site itself has told the manager of the fabric ports: they are up, without an MTU."""

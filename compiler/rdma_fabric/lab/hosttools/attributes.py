@@ -106,10 +106,11 @@ def tree() -> Folder:
     ports = store.facts()["ports"]
     for port in ports:
         if port["nic"] == "mlx5" and port["stack"] != "inbox":
-            _qos(root.at(["net", port["netdev"], "qos"]), port)
-            _ecn(root.at(["net", port["netdev"], "ecn"]), port)
             tclass = File(lambda p=port: _tclass(p), lambda text, p=port: _set_tclass(p, text))  # type: ignore[misc]
             root.at(["infiniband", port["ibdev"], "tc", "1"]).add("traffic_class", tclass)
+        if port["nic"] == "mlx5" and port["stack"] != "inbox" and not port["parent"]:
+            _qos(root.at(["net", port["netdev"], "qos"]), port)
+            _ecn(root.at(["net", port["netdev"], "ecn"]), port)
     root.add("debug", Folder(lambda: _debug(ports)))
     root.add("config", Folder(lambda: _config(ports)))
     return root

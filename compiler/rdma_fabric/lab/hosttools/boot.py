@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 import subprocess
 
-from . import devices, network, nvparams, rdma, services, store, sysfs, udev, units, versions
+from . import devices, iplink, network, nvparams, rdma, services, store, sysfs, udev, units, versions
 from . import modules as kmod
 from .driver import DRIVERS, RDMA_DRIVERS, in_force
 
 
 def main(name: str, arguments: list[str]) -> int:
     """NIC settings as after power-on, modules, sysctl, network, then the enabled units."""
+    if store.facts()["stacked"]:
+        iplink.probe()
     configfs()
     nics()
     modules()

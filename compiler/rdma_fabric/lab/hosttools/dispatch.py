@@ -37,7 +37,7 @@ TOOLS = {
     "mstfwmanager": "mft",
     "mstfwreset": "mft",
     "mstprivhost": "mft",
-    "netplan": "network",
+    "netplan": "netplan",
     "networkctl": "network",
     "niccli": "niccli",
     "nmcli": "network",
@@ -57,6 +57,7 @@ TOOLS = {
 VENDOR = {"bnxt_setupcc.sh": "bnxt", "bnxtqos": "bnxt", "niccli": "bnxt"}
 """Tool -> the kind of NIC whose vendor package brings it; the others are on every host."""
 INTERNAL = {
+    "ip": "iplink",
     "fabric-boot": "boot",
     "fabric-break": "faults",
     "fabric-ib": "ib",

@@ -85,6 +85,8 @@ def in_force(port: PortFacts) -> Port:
         state["cc"] = {"cnp_dscp": values["CNP_DSCP"], "cnp_802p_prio": values["CNP_802P_PRIO"]}
         if values["LLDP_NB_DCBX"]:
             state["dcbx"] &= ~HOST
+    if port["nic"] == "bnxt" and port["parent"]:
+        state["dcbx"] &= ~HOST
     if port["nic"] == "bnxt":
         state["rdma"] = store.read(store.FLASH).get(f"nvm {port['bdf']}", {}).get("support_rdma", "1") == "1"
     if port["nic"] == "irdma" and (flags := store.read(store.FLASH).get(port["netdev"])):
@@ -450,7 +452,11 @@ RDMA_DRIVERS = {"mlx5": "mlx5_ib", "bnxt": "bnxt_re", "irdma": "irdma"}
 
 
 def nic(facts: PortFacts, port: Port) -> Nic:
-    """The driver of a port; that of a port which a BlueField's own processor has is without DCB."""
-    if nvparams.embedded(facts):
+    """The driver of a port.
+
+    Without DCB: a port that a BlueField's own processor has, and virtual functions (mlx5 registers DCB for
+    the manager of the vports alone, iavf never). Those of bnxt have it and may set nothing.
+    """
+    if nvparams.embedded(facts) or (facts["parent"] and facts["nic"] != "bnxt"):
         return Nic(facts, port)
     return KINDS.get(facts["nic"], Nic)(facts, port)

@@ -124,6 +124,8 @@ def _set_pause(facts: PortFacts, port: Port, words: list[str]) -> int:
         or not set(wanted.values()) <= {"on", "off"}
     ):
         return _fail("ethtool: bad command line argument(s)\nFor more information run ethtool -h", 1)
+    if facts["parent"]:  # a virtual function does not manage the port
+        return _fail(_UNSUPPORTED, 76)
     if wanted.get("autoneg") == "on":
         return _fail("netlink error: Invalid argument", 76)
     if facts["nic"] == "irdma" and any(port["pfc"]):

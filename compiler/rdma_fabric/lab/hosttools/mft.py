@@ -59,7 +59,7 @@ def _option(words: list[str], *flags: str) -> str:
 
 
 def _functions() -> list[PortFacts]:
-    ports = (port for port in store.facts()["ports"] if port["nic"] == "mlx5")
+    ports = (p for p in store.facts()["ports"] if p["nic"] == "mlx5" and not p["parent"])
     return sorted(ports, key=lambda port: port["bdf"])
 
 

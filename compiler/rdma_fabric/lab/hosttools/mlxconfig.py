@@ -99,14 +99,14 @@ def _adapters() -> list[PortFacts]:
     """The first function of each adapter."""
     found: dict[str, PortFacts] = {}
     for port in sorted(store.facts()["ports"], key=lambda port: port["bdf"]):
-        if port["nic"] == "mlx5":
+        if port["nic"] == "mlx5" and not port["parent"]:
             found.setdefault(nvparams.adapter(port["bdf"]), port)
     return list(found.values()) or _fail("No devices found.")
 
 
 def device(text: str) -> PortFacts:
     """By PCI address (with or without the domain), RDMA device, or path of `mst start`."""
-    for port in (port for port in store.facts()["ports"] if port["nic"] == "mlx5"):
+    for port in (p for p in store.facts()["ports"] if p["nic"] == "mlx5" and not p["parent"]):
         if text in {port["bdf"], port["bdf"].removeprefix("0000:"), port["ibdev"], mst_path(port)}:
             return port
     _fail(f"Failed to open device: {text}. No such file or directory")

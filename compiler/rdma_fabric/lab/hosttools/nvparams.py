@@ -125,7 +125,8 @@ def adapter(bdf: str) -> str:
 
 def ports(bdf: str) -> list[PortFacts]:
     """The mlx5 ports of the adapter of a function, in the order of their functions: _P1, _P2."""
-    same = (p for p in store.facts()["ports"] if p["nic"] == "mlx5" and adapter(p["bdf"]) == adapter(bdf))
+    mlx5 = (port for port in store.facts()["ports"] if port["nic"] == "mlx5" and not port["parent"])
+    same = (port for port in mlx5 if adapter(port["bdf"]) == adapter(bdf))
     return sorted(same, key=lambda port: port["bdf"])
 
 
@@ -164,8 +165,16 @@ def take_over(bdf: str) -> None:
             slot["current"] = dict(slot["next"])
 
 
+def _physical(port: PortFacts) -> PortFacts:
+    """The port itself, or that whose virtual function it is."""
+    if not port["parent"]:
+        return port
+    return next(other for other in store.facts()["ports"] if other["netdev"] == port["parent"])
+
+
 def of_port(port: PortFacts) -> dict[str, int]:
-    """Values in force, those of this port without `_P1`."""
+    """Values in force, those of this port without `_P1`; a virtual function has those of its port."""
+    port = _physical(port)
     number = [other["netdev"] for other in ports(port["bdf"])].index(port["netdev"]) + 1
     return {name.removesuffix(f"_P{number}"): value for name, value in flash(port["bdf"])["current"].items()}
 
@@ -174,5 +183,5 @@ def embedded(port: PortFacts) -> bool:
     """True for a BlueField in DPU mode: its own processor owns the port, not this host."""
     if port["nic"] != "mlx5" or not store.trait(port, "bluefield"):
         return False
-    values = flash(port["bdf"])["current"]
+    values = flash(_physical(port)["bdf"])["current"]
     return values["INTERNAL_CPU_MODEL"] == 1 and values["INTERNAL_CPU_OFFLOAD_ENGINE"] == 0

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 
-from . import store, versions
+from . import nvparams, store, versions
 from .driver import RDMA_DRIVERS
 
 TYPE_CHECKING = False
@@ -79,11 +79,20 @@ def _ports() -> list[PortFacts]:
 
 def active_mtu(port: PortFacts) -> tuple[int, int]:
     """The RoCE MTU of a port in bytes, and its number in the InfiniBand enumeration."""
-    room = store.mtu(port["netdev"]) - (0 if port["nic"] == "irdma" else _OVERHEAD)
+    room = store.mtu(lag(port) or port["netdev"]) - (0 if port["nic"] == "irdma" else _OVERHEAD)
     for number, size in ((5, 4096), (4, 2048), (3, 1024), (2, 512)):
         if room >= size:
             return size, number
     return 256, 1
+
+
+def lag(port: PortFacts) -> str:
+    """The bond that is a RoCE LAG of the port's mlx5 adapter, whose two ports are the members, or nothing."""
+    bond = store.master(port["netdev"])
+    own = [other["netdev"] for other in nvparams.ports(port["bdf"])] if port["nic"] == "mlx5" else []
+    mode = store.slurp(f"/sys/class/net/{bond}/bonding/mode").partition(" ")[0] if bond else ""
+    whole = len(own) == 2 and all(store.master(netdev) == bond for netdev in own)
+    return bond if whole and mode in {"active-backup", "balance-xor", "802.3ad"} else ""
 
 
 def guid(port: PortFacts) -> str:

@@ -1,7 +1,7 @@
 """The files that hold a lab host's hardware: what it is, what it remembers, what is lost at reboot."""
 
 # pathlib costs start-up time, which each call of a tool pays.
-# ruff: noqa: PTH123
+# ruff: noqa: PTH115, PTH123
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ if TYPE_CHECKING:
         """One fabric port; `gbps` is its speed, `stack` is "inbox", or anything else for the vendor's.
 
         `traits`: words or key=value that make this hardware differ from a usual one (`lab.hosts`).
+        `parent`: the netdev whose virtual function it is.
         """
 
         netdev: str
+        parent: str
         nic: str
         ibdev: str
         bdf: str
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
         niccli: str
         mft: str
         manager: str
+        stacked: bool
         management: str
         management_address: str
         services: list[str]
@@ -104,6 +107,7 @@ RUN = "/run/fabric-lab"
 FACTS = f"{HOME}/facts.json"
 FLASH = f"{HOME}/flash.json"
 NIC = f"{RUN}/nic.json"
+LINKS = f"{RUN}/links.json"
 MODULES = f"{RUN}/modules.json"
 UNITS = f"{RUN}/units.json"
 KERNEL_LOG = f"{RUN}/kernel.log"
@@ -193,3 +197,11 @@ def mtu(netdev: str) -> int:
 def carrier(netdev: str) -> bool:
     """True while the netdev is up and has a link."""
     return slurp(f"/sys/class/net/{netdev}/carrier").strip() == "1"
+
+
+def master(netdev: str) -> str:
+    """The bond (or bridge) that has the netdev as a member, or nothing."""
+    try:
+        return os.readlink(f"/sys/devices/virtual/net/{netdev}/master").rpartition("/")[2]
+    except OSError:
+        return ""

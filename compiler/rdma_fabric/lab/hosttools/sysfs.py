@@ -1,7 +1,7 @@
 """What /sys shows of a port: its netdev, its PCI function and its RDMA device, which come and go."""
 
 # pathlib costs start-up time, which each call of a tool pays.
-# ruff: noqa: PTH102, PTH103, PTH108, PTH123, PTH208, PTH211
+# ruff: noqa: PTH102, PTH103, PTH108, PTH112, PTH114, PTH115, PTH123, PTH208, PTH211
 
 from __future__ import annotations
 
@@ -13,9 +13,15 @@ from .driver import DRIVERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .store import PortFacts
 
 _NET, _RDMA = "/sys/class/net", "/sys/class/infiniband"
+BOND_MODES = (
+    *("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"),
+)
+"""Modes of a bond in the order of their numbers."""
 _VENDORS = {"mlx5": "0x15b3", "bnxt": "0x14e4", "irdma": "0x8086"}
 
 
@@ -45,7 +51,7 @@ def add_net(port: PortFacts) -> None:
         texts(root, {"mode": "datagram"})
     if port["nic"] not in DRIVERS:
         return
-    if port["nic"] == "mlx5" and port["stack"] != "inbox":
+    if port["nic"] == "mlx5" and port["stack"] != "inbox" and not port["parent"]:
         for name in ("qos", "ecn"):
             os.symlink(f"{store.ATTRIBUTES}/net/{netdev}/{name}", f"{root}/{name}")
     pci = f"/sys/bus/pci/devices/{port['bdf']}"
@@ -55,11 +61,26 @@ def add_net(port: PortFacts) -> None:
     if not os.path.lexists(f"{pci}/driver"):
         os.symlink(driver, f"{pci}/driver")
     os.symlink(pci, f"{root}/device")
+    _functions(port, pci)
     speed = "32.0 GT/s PCIe" if port["gbps"] >= 400 else "16.0 GT/s PCIe"
     width = {"current_link_width": "16", "max_link_width": "16", "numa_node": "0"}
     texts(
         pci, {**width, "vendor": _VENDORS[port["nic"]], "current_link_speed": speed, "max_link_speed": speed}
     )
+
+
+def _functions(port: PortFacts, pci: str) -> None:
+    """Which function is whose: `physfn` of a virtual one, `virtfn<n>` and the numbers of its physical one."""
+    ports = store.facts()["ports"]
+    parent = next((other for other in ports if other["netdev"] == port["parent"]), None)
+    if parent is not None and not os.path.lexists(f"{pci}/physfn"):
+        os.symlink(f"/sys/bus/pci/devices/{parent['bdf']}", f"{pci}/physfn")
+    virtual = [other for other in ports if other["parent"] == port["netdev"]]
+    for number, other in enumerate(virtual):
+        if not os.path.lexists(f"{pci}/virtfn{number}"):
+            os.symlink(f"/sys/bus/pci/devices/{other['bdf']}", f"{pci}/virtfn{number}")
+    if not port["parent"]:
+        texts(pci, {"sriov_numvfs": str(len(virtual)), "sriov_totalvfs": str(max(8, len(virtual)))})
 
 
 def remove_net(port: PortFacts) -> None:
@@ -69,6 +90,65 @@ def remove_net(port: PortFacts) -> None:
     shutil.rmtree(f"{pci}/net/{port['netdev']}", ignore_errors=True)
     if os.path.lexists(f"{pci}/driver"):
         os.unlink(f"{pci}/driver")
+
+
+def sync() -> None:
+    """Show netdevs that came, forget those that went, and who is on top of whom."""
+    facts, real = store.facts(), set(os.listdir("/sys/devices/virtual/net"))
+    with store.opened(store.LINKS) as links:
+        made = links.setdefault("made", {})
+        for name in [name for name in made if name not in real]:
+            del made[name]
+        for bond in (link for link in made.values() if link["kind"] == "bond"):
+            bond["members"] = {name: kept for name, kept in bond["members"].items() if name in real}
+    for name in set(os.listdir(_NET)) - real:
+        if os.path.islink(f"{_NET}/{name}"):
+            os.unlink(f"{_NET}/{name}")
+        else:
+            shutil.rmtree(f"{_NET}/{name}")
+    ports = {port["netdev"] for port in facts["ports"]}
+    for name in real - ports:
+        if made.get(name, {}).get("kind") != "bond":
+            plain(name)
+        elif not os.path.isdir(f"{_NET}/{name}"):
+            os.makedirs(f"{_NET}/{name}/bonding")
+    for name in os.listdir(_NET):
+        if not os.path.islink(f"{_NET}/{name}"):
+            _refresh(name)
+    for name, link in made.items():
+        if link["kind"] == "bond":
+            _bond(name, link)
+
+
+def _refresh(netdev: str) -> None:
+    """A folder of ours has the kernel's attributes as links; those to other netdevs stay relative."""
+    root, real = f"{_NET}/{netdev}", f"/sys/devices/virtual/net/{netdev}"
+    wanted = {}
+    for name in set(os.listdir(real)) - {"speed", "duplex", "brport", "bridge", "brif", "brforward"}:
+        near = name == "master" or name.startswith(("upper_", "lower_"))
+        whole = f"../../../devices/virtual/net/{netdev}/{name}"
+        wanted[name] = os.readlink(f"{real}/{name}") if near else whole
+    for name in os.listdir(root):
+        path = f"{root}/{name}"
+        ours = name not in {"device", "qos", "ecn", "speed", "duplex"}
+        if ours and os.path.islink(path) and os.readlink(path) != wanted.get(name):
+            os.unlink(path)
+    for name, target in wanted.items():
+        if not os.path.lexists(f"{root}/{name}"):
+            os.symlink(target, f"{root}/{name}")
+    shutil.rmtree(f"{root}/bonding_slave", ignore_errors=True)
+
+
+def _bond(netdev: str, link: dict[str, Any]) -> None:
+    """`bonding/` of a stand-in bond, and `bonding_slave/` of its members."""
+    names = list(link["members"])
+    state = {"mode": f"{link['mode']} {BOND_MODES.index(link['mode'])}", "slaves": " ".join(names)}
+    state |= {"miimon": link["miimon"], "mii_status": "up" if names else "down"}
+    texts(f"{_NET}/{netdev}/bonding", {**state, "xmit_hash_policy": "layer2 0", "lacp_rate": "slow 0"})
+    for name in names:
+        folder = f"{_NET}/{name}/bonding_slave"
+        os.makedirs(folder, exist_ok=True)
+        texts(folder, {"state": "active", "mii_status": "up", "perm_hwaddr": link["members"][name]["mac"]})
 
 
 def add_rdma(port: PortFacts) -> None:
