@@ -528,6 +528,7 @@ def test_change_of_a_blank_host() -> None:
         Call(("sysctl", "-w", "net.ipv4.tcp_rmem=4096 131072 33554432")),
     )
     assert found.undo_kind == "dead-man" and found.level == Disturbs.NOTHING and found.blocked == ()
+    assert puts(found)[SLURMD] == f"{HEAD}\n[Service]\nLimitMEMLOCK=infinity\n"
     assert all(text is None or "managed by fabric" in text.split("\n", 1)[0] for text in puts(found).values())
     order = [" ".join(words) for words in calls(found)]
     assert order[0] == "systemctl daemon-reload"
