@@ -227,7 +227,7 @@ class _Program:
     def _some_pfc(self, items: list[str]) -> None:
         if len(items) != 8:
             _stop("pfc list must have 8 items")
-        for item in items:
+        for item in reversed(items):  # the program walks the list from its end
             if item not in {"x", "0", "1"}:
                 _stop(f"Bad value for 'PFC': {item}")
         enabled = [
@@ -313,6 +313,8 @@ class _Program:
             numbers = [_integer(item, most, "prio buffer") for item in items]
             target = prio if name == "prio2buffer" else sizes
             target[: len(numbers)] = numbers
+        if self._sysfs and "buffer_size" in wanted:
+            prio = list(self._state["prio2buffer"])  # through sysfs one attribute is written, not both
         if wanted:
             try:
                 self._port.set_buffer(prio, sizes)

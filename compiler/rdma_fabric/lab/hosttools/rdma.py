@@ -226,6 +226,9 @@ def _cma(arguments: list[str], letter: str, attribute: str, value: Callable[[str
     from .attributes import tree
     from .nodes import Folder
 
+    if os.geteuid():
+        _say("You must be root to run this")
+        return 1
     try:
         parsed = dict(getopt.getopt(arguments, f"hd:p:{letter}:")[0])
     except getopt.GetoptError as error:
