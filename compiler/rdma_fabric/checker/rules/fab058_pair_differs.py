@@ -46,12 +46,13 @@ def _check(judged: Judged) -> Iterator[Hit]:
     for word, names in domains.items():
         if len(names) != 2:
             yield _lonely(judged, word, names)
-    told: set[tuple[int, int]] = set()
+    alike: dict[tuple[int, int], list[tuple[Cable, Cable]]] = {}
     for one, other in _pairs(judged):
         first, second = _view(judged, one), _view(judged, other)
-        if first.base == second.base and (id(first), id(second)) not in told:
-            told.add((id(first), id(second)))
-            yield from _compare(judged, one, other)
+        if first.base == second.base:
+            alike.setdefault((id(first), id(second)), []).append((one, other))
+    for pairs in alike.values():
+        yield from _compare(judged, pairs)
 
 
 def _lonely(judged: Judged, word: str, names: list[str]) -> Hit:
@@ -90,25 +91,32 @@ def _bond(judged: Judged, cable: Cable) -> str:
     return next((port.name for port in ports if cable.below.port in port.members), "")
 
 
-def _compare(judged: Judged, one: Cable, other: Cable) -> Iterator[Hit]:
+def _compare(judged: Judged, pairs: list[tuple[Cable, Cable]]) -> Iterator[Hit]:
+    """Equal pairs of cables: one is compared, all are named."""
+    one, other = pairs[0]
     first, second = _view(judged, one), _view(judged, other)
     if first.wishes.rdma.transport != second.wishes.rdma.transport:
         return  # another rule tells which of the two cannot do its network's transport
+    told: set[str] = set()
     for key in (*_HARD, *_SOFT):
         group = group_of(key)
         values = group.show(first.wanted), group.show(second.wanted)
-        if values[0] != values[1]:
-            odd = [cable for cable in (one, other) if _odd(judged, cable, key)]
-            wrong = odd if len(odd) == 1 else [one, other]
+        # Without the same trust there is not the same map.
+        if values[0] != values[1] and (key, told) != ("qos.dscp_to_priority", {"qos.trust"}):
+            told.add(key)
+            odd = [index for index, cable in enumerate((one, other)) if _odd(judged, cable, key)]
+            sides = odd if len(odd) == 1 else [0, 1]
+            wrong = [pair[side].above for pair in pairs for side in sides]
+            hosts = [pair[0].below.node for pair in pairs]
             yield Hit(
                 setting=key,
                 found=f"{values[0]} at {one.above}, {values[1]} at {other.above}",
                 wanted="the same on both switches of the pair",
-                message=f"{{where}}: the {group.title} of the two switches of {one.below.node} differ",
+                message=f"{{where}}: the {group.title} of the two switches of {some(hosts)} differs",
                 help="set it alike on both switches, in their group",
                 severity=None if key in _HARD else Severity.WARNING,
                 position=one.link.position,
-                places=tuple(Place(cable.above.node, cable.above.port) for cable in wrong),
+                places=tuple(Place(end.node, end.port) for end in dict.fromkeys(wrong)),
             )
 
 
