@@ -296,8 +296,9 @@ def host(hw: Hardware, edit: Edit | None = None, port: str = "") -> Observation:
     for name in ("networkd", "drop-ins"):
         rows = "".join(_filled(part(name, one.name), one.name, one.rdma) + "\n" for one in hw.ports)
         files = files.replace(f"{{{name}}}", rows)
-    first, *_, last = platforms.questions(hw)
-    return platforms.parse({first: part("system") + links + files, last: nics}, hw)
+    (cards,) = platforms.platform("nic_mlx5").questions(hw)
+    answers = {platforms.questions(hw)[0]: part("system") + links + files, cards: nics}
+    return platforms.parse(answers, hw)
 
 
 def _filled(text: str, port: str, rdma: str) -> str:
