@@ -12,6 +12,7 @@ import pytest
 from rdma_fabric.inventory.load import load
 from rdma_fabric.inventory.types import Port
 from rdma_fabric.lab.hosts import Host, HostFacts, HostPort
+from rdma_fabric.lab.hosttools import store
 from rdma_fabric.lab.planned import lab_nodes
 from rdma_fabric.lab.site import MANAGERS, site_files
 from tests.lab.hostlab import run, running, said
@@ -193,6 +194,18 @@ def test_the_bond_counts_for_both_ports_of_an_adapter(host: Host) -> None:
     said(host, "ip link set ens1f1 nomaster")  # one port alone is no LAG
     assert "active_mtu:\t\t4096 (5)" in said(host, "ibv_devinfo -d mlx5_0")
     assert "active_mtu:\t\t1024 (3)" in said(host, "ibv_devinfo -d mlx5_1")
+
+
+def test_somebody_sets_the_mtu_of_a_bond_or_a_vlan(host: Host) -> None:
+    launch = f"{store.HOME}/tools/launch fabric-break mtu"
+    said(host, "ip link set bond0 mtu 9000")
+    assert said(host, f"{launch} bond0") == "MTU of bond0 is 4096, was 9000\n"
+    assert said(host, f"{launch} bond0.100 1400") == "MTU of bond0.100 is 1400, was 1500\n"
+    assert run(host, f"{launch} bond0.100 9000")[:2] == (
+        1,
+        "the host refuses: RTNETLINK answers: Numerical result out of range\n",
+    )
+    assert run(host, f"{launch} mgmt0")[0] == 1
 
 
 def test_a_driver_that_is_loaded_anew_joins_again(host: Host) -> None:

@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 
-from . import devices, lldpad, nvparams, rdma, services, store, versions
+from . import devices, lldpad, network, nvparams, rdma, services, store, versions
 from . import modules as kmod
 from .driver import DSCP, bounce, nic
 
@@ -54,14 +54,16 @@ def _port(netdev: str) -> PortFacts:
 
 
 def _mtu(words: list[str]) -> str:
-    port, size = _port(words[0]), (words[1:] or ["4096"])[0]
-    before = store.mtu(port["netdev"])
-    command = ["ip", "link", "set", "dev", port["netdev"], "mtu", size]
+    """Of a port, or of a bond or VLAN on top of ports."""
+    netdev, size = words[0], (words[1:] or ["4096"])[0]
+    port = store.port_facts(netdev) if netdev in network.netdevs() else _port(netdev)
+    before = store.mtu(netdev)
+    command = ["ip", "link", "set", "dev", netdev, "mtu", size]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Cannot(f"the host refuses: {done.stderr.strip()}")
-    active = f", active_mtu {rdma.active_mtu(port)[0]}" if rdma.here(port) else ""
-    return f"MTU of {port['netdev']} is {store.mtu(port['netdev'])}, was {before}{active}"
+    active = f", active_mtu {rdma.active_mtu(port)[0]}" if port and rdma.here(port) else ""
+    return f"MTU of {netdev} is {store.mtu(netdev)}, was {before}{active}"
 
 
 def _pfc(words: list[str]) -> str:
