@@ -37,6 +37,7 @@ LAYERS = (
     "plan",
     "push",
     "drift",
+    "admit",
     "watch",
     "adopt",
     "capture",

@@ -15,10 +15,11 @@ from jsonschema import Draft202012Validator, ValidationError
 from referencing import Registry, Resource
 
 from rdma_fabric import platforms
+from rdma_fabric.admit import Unread, Verdict, Word
 from rdma_fabric.cli import main
 from rdma_fabric.codec import dump_observations, load_observations
 from rdma_fabric.drift import Drift, Layer, NodeDrift
-from rdma_fabric.findings import Severity
+from rdma_fabric.findings import Finding, Place, Severity
 from rdma_fabric.plan.base import BaseChange
 from rdma_fabric.plan.changes import Plan, PlanRow
 from rdma_fabric.plan.changes import Status as PlanStatus
@@ -45,6 +46,7 @@ from rdma_fabric.state import (
     Share,
     SystemState,
 )
+from rdma_fabric.views.admit_text import admit_json
 from rdma_fabric.views.drift_text import drift_json
 from rdma_fabric.views.plan_json import base_json, plan_json, rows_json, runs_json
 from tests.support.golden import Golden
@@ -217,6 +219,22 @@ def test_drift() -> None:
     assert _valid("drift", drift_json(rows))["clean"] is False
 
 
+def test_admit() -> None:
+    finding = Finding(
+        "FAB030", "differs-from-intent", Severity.ERROR, (Place("gpu07", "eth2"),), "mtu.ip", "1500", "9000",
+        "", None, "", "gpu07 eth2: mtu differs from the intent",
+    )  # fmt: skip
+    rows = [
+        Verdict("gpu07", ("leaf03",), (finding,), ("eth1",), (Unread("leaf03", "", "refused"),)),
+        Verdict("gpu08", ()),
+    ]
+    found = _valid("admit", admit_json(rows))
+    assert found["admitted"] is False
+    assert [one["verdict"] for one in found["nodes"]] == ["refuse", "admit"]
+    words = SCHEMAS["admit"]["properties"]["nodes"]["items"]["properties"]["verdict"]["enum"]
+    assert set(words) == set(typing.get_args(Word))
+
+
 def test_base_without_changes() -> None:
     _valid("base", base_json([], "HEAD", [], Preview()))
     look = Preview((("leaf01",),), (Disturbed(("leaf01",), "loss", "x", "experience", True),), ("0.1", "0.2"))
@@ -321,6 +339,7 @@ def test_schema_and_reader_refuse_alike(port: str) -> None:
         ("rows", lambda: rows_json("k3x9ab", [])),
         ("runs", lambda: runs_json([])),
         ("drift", lambda: drift_json([])),
+        ("admit", lambda: admit_json([])),
         ("base", lambda: base_json([], "HEAD", [], Preview())),
     ],
 )

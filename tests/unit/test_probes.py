@@ -471,6 +471,10 @@ def local_digests(probes: tuple[Probe, ...]) -> list[str]:
     [
         ("@@account\nroot\n@=0\n@@local_check\n-\n-\n@=0\n", {"account": "root", "local check": "- -"}),
         ("@@account\nops\n@=0\n@@local_check\na\nb\n@=0\n", {"account": "ops", "local check": "a b"}),
+        (
+            "@@link\neth0 up\neth1 lowerlayerdown\neth2 \n@=0\n",
+            {"link eth0": "up", "link eth1": "lowerlayerdown"},
+        ),
         ("@@account\nid: cannot find name\n@=1\n@@local_check\nsha256sum: not found\n@=0\n", {}),
         ("", {}),
     ],

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from typing import Any, Final
 
 from rdma_fabric.assets import playbooks
-from rdma_fabric.hardware import PortHardware
+from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _host_files as host
 from rdma_fabric.platforms._contract import Artifact, Change, Probe, Put, Reading
 from rdma_fabric.settings import group_of
@@ -26,6 +26,8 @@ PROGRAM: Final = "/usr/local/sbin/fabric-check"
 _TEMPLATE: Final = "_shared/host/check.json.j2"
 FACT: Final = "local check"
 """Fact of an observation: SHA-256 of the check file and of its program, "-" for one that is not there."""
+LINK: Final = "link "
+"""Facts "link PORT": the kernel's word for the state of a port's link (operstates.rst)."""
 ACCOUNT: Final = "account"
 """Fact of an observation: who asked; root where the login may become root."""
 RDMA_MTU: Final = ("nic.rdma_mtu", "RDMA MTU")
@@ -124,12 +126,14 @@ def rdma_ports(
 class Asked:
     """For the question about our own files."""
 
+    ports: tuple[str, ...] = ()
     files: tuple[str, ...] = (FILE, PROGRAM)
 
 
-def question() -> str:
-    """One shell script for any host."""
-    return host.question("_shared/host/observe_own.sh.j2", Asked())
+def question(hw: Hardware) -> str:
+    """One shell script for any host: our files, the account, and the links of its ports."""
+    ports = tuple(port.name for port in hw.ports if port.nic != "ib")
+    return host.question("_shared/host/observe_own.sh.j2", Asked(ports))
 
 
 def facts(answer: str) -> dict[str, str]:
@@ -139,6 +143,10 @@ def facts(answer: str) -> dict[str, str]:
     account, digests = (parts.get(name, host.NOT_ASKED) for name in ("account", "local_check"))
     if account.ok and len(account.text.split()) == 1:
         found[ACCOUNT] = account.text.strip()
+    for line in parts.get("link", host.NOT_ASKED).lines:
+        port, _, state = line.partition(" ")
+        if state.isalpha():
+            found[f"{LINK}{port}"] = state
     words = digests.text.split()
     if digests.ok and len(words) == len(Asked().files):
         found[FACT] = " ".join(words)

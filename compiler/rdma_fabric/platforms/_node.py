@@ -94,7 +94,7 @@ def questions(hw: Hardware) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for part in parts(hw):
         found.update(dict.fromkeys(part.questions(hw)))
-    return (*found, local.question()) if _is_host(hw) else tuple(found)
+    return (*found, local.question(hw)) if _is_host(hw) else tuple(found)
 
 
 def parse(answers: Mapping[str, str], hw: Hardware) -> Observation:
@@ -104,7 +104,7 @@ def parse(answers: Mapping[str, str], hw: Hardware) -> Observation:
         seen = part.parse(answers, hw)
         found = seen if found is None else _overlay_observation(found, seen)
     assert found is not None
-    own = local.facts(answers.get(local.question(), "")) if _is_host(hw) else {}
+    own = local.facts(answers.get(local.question(hw), "")) if _is_host(hw) else {}
     return replace(found, facts=tuple(sorted({**dict(found.facts), **own}.items()))) if own else found
 
 
