@@ -301,15 +301,6 @@ class Realize:
                 "the NIC wants Gb/s and the inventory gives no speed for the port",
             )
             return replace(one, share=replace(share, cap=UNMANAGED))
-        if self.hw.option("stack") == "inbox":
-            self._fault(
-                Severity.NOTE,
-                f"qos.classes.{index}.share",
-                f"at most {share.cap}%",
-                "",
-                "`dcb` shows rates in a unit that differs between its releases, so the cap is not read by it",
-                "have mlnx_qos on the host, or leave `cap` out",
-            )
         used = round(knobs.gbps(share.cap, speed) * 100 / speed)
         if used != share.cap:
             self._fault(
