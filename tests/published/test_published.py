@@ -227,12 +227,12 @@ _P21_LINES: Mapping[str, str] = {
     "trust=dscp": "TRUST=dscp",
     "pfc=0,0,0,1,0,0,0,0": "PFC=0,0,0,1,0,0,0,0",
     "tos=0": "CMA_TOS=0",
-    # The operator opens DCQCN for all eight priorities, we for the lossless one: no other has RoCE traffic.
-    "nvconfig ROCE_CC_PRIO_MASK_P1=255": "NP=3",
-    "nvconfig CNP_DSCP_P1=4": "CC_np_cnp_dscp=4",
-    "nvconfig CNP_802P_PRIO_P1=6": "CC_np_cnp_prio=6",
+    # Names without the number of the port: the host's program adds it.
+    "nvconfig ROCE_CC_PRIO_MASK_P1=255": "ROCE_CC_PRIO_MASK=255",
+    "nvconfig CNP_DSCP_P1=4": "CNP_DSCP=4",
+    "nvconfig CNP_802P_PRIO_P1=6": "CNP_802P_PRIO=6",
     # One file per port.
-    "second port: the same with _P2": "etc/fabric/qos/eth1.conf",
+    "second port: the same with _P2": "etc/fabric/nv/eth1.conf",
 }
 
 
@@ -241,7 +241,7 @@ def test_lines_that_the_rejected_design_would_have(shared: Path) -> None:
     assert set(lines) == set(_P21_LINES)
     judged = build(load(HERE / "P21"))
     files = {file.path: file.text for file in render.compile_fabric(judged, ["gpu01"])["gpu01"]}
-    text = "\n".join((*files, files["etc/fabric/qos/eth0.conf"]))
+    text = "\n".join((*files, files["etc/fabric/qos/eth0.conf"], files["etc/fabric/nv/eth0.conf"]))
     assert [line for line in lines if _P21_LINES[line] not in text.splitlines()] == []
     state: NodeState = judged.views["gpu01"].wanted
     assert {port.settings.marking.cnp_dscp for port in state.ports} == {4}
