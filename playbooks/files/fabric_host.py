@@ -506,7 +506,7 @@ class Host:
         if not problems:
             pending["images"] = later
             pending["phase"] = "files restored"
-            pending["deadman"] = self.arm(pending["run"], AFTER_BOOT_S)
+            pending["deadman"] = self.arm(pending["run"], AFTER_BOOT_S, booting=True)
             self.save(pending)
         return {"changed": True, "pending": True, "undone": False, "undo_problems": problems}
 
@@ -585,8 +585,11 @@ class Host:
         if not os.path.islink(link):
             os.symlink(BOOT_UNIT, link)
 
-    def arm(self, name, seconds):
-        """Something that outlives us and calls `recover` when no confirmation came."""
+    def arm(self, name, seconds, booting=False):
+        """Something that outlives us and calls `recover` when no confirmation came.
+
+        A timer starts after sysinit.target, which waits for us at boot: its start is then only asked for.
+        """
         if seconds <= 0:
             return {"by": "none"}
         command = [sys.executable or "/usr/bin/python3", self.files.at(HERE), "recover", "--run", name]
@@ -594,6 +597,7 @@ class Host:
         unit = "fabric-undo-" + name
         if os.path.isdir(self.files.at("/run/systemd/system")):
             argv = ["systemd-run", "--unit=" + unit, "--on-active=%ds" % seconds]
+            argv += ["--no-block"] if booting else []
             status, _, _ = run(argv + ["--timer-property=AccuracySec=1s"] + command, 30, self.root)
             if status == 0:
                 return {"by": "systemd", "unit": unit}

@@ -370,7 +370,9 @@ def _alive(pid: int) -> bool:
         return False
 
 
-def test_with_systemd_the_timer_is_its(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def systemd(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A host whose systemd notes what it is told."""
     host.path("/run/systemd/system").mkdir(parents=True)
     tools = host.folder / "bin"
     tools.mkdir()
@@ -379,13 +381,27 @@ def test_with_systemd_the_timer_is_its(host: Host, monkeypatch: pytest.MonkeyPat
         tool.write_text(f'#!/bin/sh\necho "{name} $*" >> {host.folder}/called\n')
         tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-    found = host.drive(simple(host), "apply", timer=300)
+    return host
+
+
+def test_with_systemd_the_timer_is_its(systemd: Host) -> None:
+    found = systemd.drive(simple(systemd), "apply", timer=300)
     assert found["deadman"] == "systemd"
-    (called,) = host.live("called").splitlines()
+    (called,) = systemd.live("called").splitlines()
     assert called.startswith("systemd-run --unit=fabric-undo-r1 --on-active=300s")
-    assert called.endswith(f"recover --run r1 --root {host.root}")
-    host.drive(simple(host), "confirm")
-    assert "systemctl stop fabric-undo-r1.timer" in host.live("called")
+    assert called.endswith(f"recover --run r1 --root {systemd.root}")
+    systemd.drive(simple(systemd), "confirm")
+    assert "systemctl stop fabric-undo-r1.timer" in systemd.live("called")
+
+
+def test_a_boot_does_not_wait_for_the_timer_that_waits_for_it(systemd: Host) -> None:
+    """A timer is ordered after sysinit.target, and sysinit.target after the unit that asks for the timer."""
+    systemd.drive(simple(systemd), "apply", timer=300)
+    systemd.call("recover", "--boot")
+    *_, called = systemd.live("called").splitlines()
+    assert called.startswith("systemd-run --unit=fabric-undo-r1 --on-active=30s --no-block")
+    dead_man = json.loads(systemd.path("/var/lib/fabric/pending.json").read_text())["deadman"]
+    assert dead_man == {"by": "systemd", "unit": "fabric-undo-r1"}
 
 
 def test_a_reboot_in_between_brings_the_files_back(host: Host) -> None:
