@@ -680,6 +680,15 @@ def _(scene: Scene) -> Expect:
     return at(f"{leaf} {port}", settings="mtu", severity=WARNING, says="two switches")
 
 
+@kind("cable between two of a tier", "inventory", bases=("eos", "sonic", "cumulus", "mixed"))
+def _(scene: Scene) -> Expect:
+    pair = scene.fabric.switches(scene.rng.choice(["leaf", "spine"]))[:2]
+    ends = [scene.fabric.new_port(name, 40) for name in pair]
+    scene.fabric.cables.append(Cable(pair[0], ends[0], pair[1], ends[1], 5))
+    places = [f"{node} {port}" for node, port in zip(pair, ends, strict=True)]
+    return at(*places, settings="lossless routes", severity=WARNING, says="equal tiers")
+
+
 @kind("ring of leaves", "inventory", alone=True, bases=("eos", "sonic", "cumulus", "mixed"))
 def _(scene: Scene) -> Expect:
     leaves = scene.fabric.switches("leaf")

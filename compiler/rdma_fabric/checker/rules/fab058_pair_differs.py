@@ -23,31 +23,26 @@ When to waive it
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 
 from rdma_fabric.checker.blame import MAJORITY_NODES, MAJORITY_SHARE
 from rdma_fabric.checker.fabric import Judged
 from rdma_fabric.checker.graphs import Cable
 from rdma_fabric.checker.rules._common import some
+from rdma_fabric.checker.rules._pairs import OPTION, domains, host_pairs
 from rdma_fabric.checker.scopes import FabricRule, Hit, PortView
 from rdma_fabric.findings import Place, Severity
 from rdma_fabric.settings import group_of
 
-OPTION = "mlag"
 _HARD = ("qos.trust", "qos.dscp_to_priority", "qos.pfc")
 _SOFT = ("mtu.ip", *(f"qos.classes.{priority}.ecn" for priority in range(8)))
 
 
 def _check(judged: Judged) -> Iterator[Hit]:
-    domains: dict[str, list[str]] = {}
-    for name, node in judged.views.items():
-        if node.hw.option(OPTION):
-            domains.setdefault(node.hw.option(OPTION), []).append(name)
-    for word, names in domains.items():
+    for word, names in domains(judged).items():
         if len(names) != 2:
             yield _lonely(judged, word, names)
     alike: dict[tuple[int, int], list[tuple[Cable, Cable]]] = {}
-    for one, other in _pairs(judged):
+    for one, other in host_pairs(judged, judged.graphs().values()):
         first, second = _view(judged, one), _view(judged, other)
         if first.base == second.base:
             alike.setdefault((id(first), id(second)), []).append((one, other))
@@ -69,26 +64,6 @@ def _lonely(judged: Judged, word: str, names: list[str]) -> Hit:
 
 def _view(judged: Judged, cable: Cable) -> PortView:
     return judged.ports[cable.above.node][cable.above.port]
-
-
-def _pairs(judged: Judged) -> Iterator[tuple[Cable, Cable]]:
-    """Two cables of one host that are one to it, on two switches."""
-    for graph in judged.graphs().values():
-        hosts: dict[tuple[str, str], list[Cable]] = {}
-        for cable in graph.edge:
-            bond = _bond(judged, cable)
-            pair = judged.views[cable.above.node].hw.option(OPTION)
-            if bond or pair:
-                hosts.setdefault((cable.below.node, bond or pair), []).append(cable)
-        for cables in hosts.values():
-            for one, other in pairwise(cables):
-                if one.above.node != other.above.node:
-                    yield one, other
-
-
-def _bond(judged: Judged, cable: Cable) -> str:
-    ports = judged.inventory.nodes[cable.below.node].spec.ports.values()
-    return next((port.name for port in ports if cable.below.port in port.members), "")
 
 
 def _compare(judged: Judged, pairs: list[tuple[Cable, Cable]]) -> Iterator[Hit]:

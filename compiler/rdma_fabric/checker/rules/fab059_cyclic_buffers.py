@@ -4,7 +4,10 @@ What it checks
     Along all shortest routes between switches with hosts: whether the buffers of a lossless priority wait
     for one another in a cycle (error), and whether they do when any one cable has failed (warning). A Clos
     whose routes go up and then down has none; a ring of four switches has. A link whose receiver sends no
-    pause breaks a cycle. Up to three of all switches with equal neighbours are walked, the others are alike.
+    pause breaks a cycle. Also a warning: a cable between two switches of one tier that meet in another tier
+    too, unless they are a pair (option `mlag`, or bonds of hosts on both). No shortest route closes a circle
+    over it, but a detour does that comes down to one of the two and goes up again from the other.
+    Up to three of all switches with equal neighbours are walked, the others are alike.
     Failures are walked while switches with hosts x pairs of neighbours x pairs stays below 200,000, plain
     routes below 5,000,000; beyond that the rule says that it did not judge.
 
@@ -29,8 +32,10 @@ from typing import Final
 
 from rdma_fabric.checker import routes
 from rdma_fabric.checker.fabric import Judged
-from rdma_fabric.checker.graphs import Graph
+from rdma_fabric.checker.graphs import Cable, Graph
 from rdma_fabric.checker.routes import Neighbours, Pair
+from rdma_fabric.checker.rules._common import some
+from rdma_fabric.checker.rules._pairs import switch_pairs
 from rdma_fabric.checker.scopes import FabricRule, Hit
 from rdma_fabric.findings import Place, Severity
 from rdma_fabric.inventory.types import End
@@ -67,10 +72,36 @@ def _network(judged: Judged, name: str, graph: Graph) -> Iterator[Hit]:
     found = _cycle(small, ends, pauses)
     if found:
         yield _hit(name, found, "")
-    elif len(ends) * pairs * pairs > FAILURES:
+        return
+    yield from _shortcuts(judged, name, graph, pauses)
+    if len(ends) * pairs * pairs > FAILURES:
         raise NotJudged(UNKNOWN, f"every route of network {name} after a failure (the topology is too large)")
-    else:
-        yield from _failures(name, small, ends, pauses, _single(graph))
+    yield from _failures(name, small, ends, pauses, _single(graph))
+
+
+def _shortcuts(judged: Judged, network: str, graph: Graph, pauses: Pauses) -> Iterator[Hit]:
+    """Cables beside the ways up and down: on a detour a packet can turn up again over them."""
+    neighbours, paired = graph.neighbours(), switch_pairs(judged, graph)
+    beside: dict[frozenset[str], list[Cable]] = {}
+    for cable in graph.trunk:
+        one, other = cable.below.node, cable.above.node
+        tier = graph.tiers.get(one)
+        meet = {graph.tiers.get(node) for node in neighbours[one] & neighbours[other]} - {tier}
+        ends = frozenset((one, other))
+        both = pauses[one, other] & pauses[other, one]
+        if tier == graph.tiers.get(other) and meet and both and ends not in paired:
+            beside.setdefault(ends, []).append(cable)
+    for cables in beside.values():
+        yield Hit(
+            setting="lossless routes",
+            found=f"{some([f'{one.below} - {one.above}' for one in cables])} between switches of one tier",
+            wanted=f"only ways up and then down in network {network}",
+            message="{where}: lossless routes can turn down and up again over a cable between equal tiers",
+            help="remove the cable, switch PFC off on it, or say that the two are a pair (option mlag)",
+            severity=Severity.WARNING,
+            position=cables[0].link.position,
+            places=tuple(Place(end.node, end.port) for one in cables for end in (one.below, one.above)),
+        )
 
 
 def _failures(
@@ -106,8 +137,8 @@ def _cycle(neighbours: Neighbours, ends: list[str], pauses: Pauses) -> tuple[str
 def _kinds(pauses: Pauses) -> list[frozenset[int]]:
     """Every priority once; those that are paused on the same links count as one."""
     links: dict[int, frozenset[Pair]] = {}
-    for priority in sorted({one for some in pauses.values() for one in some}):
-        links[priority] = frozenset(pair for pair, some in pauses.items() if priority in some)
+    for priority in sorted({one for sent in pauses.values() for one in sent}):
+        links[priority] = frozenset(pair for pair, sent in pauses.items() if priority in sent)
     return [frozenset([priority]) for priority in {where: one for one, where in links.items()}.values()]
 
 
