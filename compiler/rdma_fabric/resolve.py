@@ -354,9 +354,7 @@ class _Resolver:
 
     # -- nodes
 
-    def _node(
-        self, node: Node, rules: tuple[_Rule, ...], lengths: Mapping[str, Cable]
-    ) -> NodePlan | None:
+    def _node(self, node: Node, rules: tuple[_Rule, ...], lengths: Mapping[str, Cable]) -> NodePlan | None:
         matched = tuple(i for i, rule in enumerate(rules) if rule.selector.node(node))
         aimed = tuple(i for i, aim in enumerate(self.aimed) if aim.selector.node(node))
         key: Any = (id(node.spec), matched, aimed, tuple(sorted(lengths.items(), key=lambda item: item[0])))

@@ -26,7 +26,8 @@ if state.get("broken"):
 assert words[:2] == ["-d", "0000:1b:00.1"], words
 if words[2:] == ["-e", "query"]:
     print("\nDevice #1:\n----------\n\nDevice type:        ConnectX7           \n")
-    print("Configurations:                                          " + state.get("head", "Default             Current             Next Boot"))
+    head = state.get("head", "%-20s%-20s%s" % ("Default", "Current", "Next Boot"))
+    print("%-57s%s" % ("Configurations:", head))
     for name, (first, now, later) in state["rows"].items():
         mark = "*" if later != first or later != now else " "
         print("%s       %-48s%-20s %-20s %-20s" % (mark, name, first, now, later))

@@ -88,6 +88,13 @@ def realized(settings: PortSettings, hw: Hardware = HW) -> tuple[PortSettings, l
     return found.state.ports[0].settings, [(str(f.severity), f.setting) for f in found.faults]
 
 
+def card_of(layer: NodeState | None) -> NicState:
+    """The card behind eth0."""
+    port = layer.port("eth0") if layer is not None else None
+    assert port is not None
+    return port.settings.nic
+
+
 def plain(value: Any) -> Any:
     """As the fixtures write it."""
     if isinstance(value, Absent):
@@ -778,7 +785,7 @@ def nv_change(wish: PortSettings, hw: Hardware = ASKED, **parts: tuple[str, int]
 
 def test_the_card_of_a_port() -> None:
     seen = PLATFORM.parse(answer({**BLANK, **NV}, ASKED), ASKED)
-    card, later = (layer.port("eth0").settings.nic for layer in (seen.running, seen.stored))
+    card, later = (card_of(layer) for layer in (seen.running, seen.stored))
     assert (card.board, card.part, card.firmware, card.driver) == (
         "MT_0000000838",
         "MCX755106AS-HEA_Ax",
@@ -787,7 +794,7 @@ def test_the_card_of_a_port() -> None:
     )
     assert (card.link, card.rdma_mtu, card.gids) == ("ethernet", 1024, (3,))
     assert dict(card.nv)["ROCE_CC_PRIO_MASK"] == "255" and dict(later.nv)["ROCE_CC_PRIO_MASK"] == "8"
-    assert seen.pending.port("eth0").settings.nic.nv == (("ROCE_CC_PRIO_MASK", "8"),)
+    assert card_of(seen.pending).nv == (("ROCE_CC_PRIO_MASK", "8"),)
     facts = dict(seen.facts)
     assert facts["nv eth0"] == "mlxconfig CNP_DSCP_P1 NUM_OF_VFS ROCE_CC_PRIO_MASK_P1"
     assert facts["bdf eth0"] == "0000:1b:00.0"
@@ -797,8 +804,8 @@ def test_the_card_of_a_port() -> None:
 def test_a_burned_firmware_that_does_not_run_is_told() -> None:
     seen = PLATFORM.parse(answer({**BLANK, **NV, "devlink": (CARD["devlink"][0]["text"], 0)}, HW), HW)
     # The programs disagree on what runs: none is believed.
-    assert seen.running.port("eth0").settings.nic.firmware is UNKNOWN
-    assert seen.stored.port("eth0").settings.nic.firmware == "28.43.3608"
+    assert card_of(seen.running).firmware is UNKNOWN
+    assert card_of(seen.stored).firmware == "28.43.3608"
     assert any("28.43.3608 is burned and waits for a reset, 28.39.3560 runs" in note for note in seen.notes)
 
 
@@ -843,9 +850,7 @@ def test_what_waits_for_a_reset_is_not_written_again() -> None:
         ({"nv": (f"{DUMP}\nFailed to query some of the TLVs:".replace("CNP_DSCP_P1", "CNP_D_P1"), 0)}, ""),
     ],
 )
-def test_nv_settings_that_are_not_known_are_not_written(
-    parts: dict[str, tuple[str, int]], reason: str
-) -> None:
+def test_nv_settings_that_are_not_known_are_not_written(parts: dict[str, Any], reason: str) -> None:
     found = nv_change(nv_wish(CNP_DSCP="5"), **parts)
     assert [item.path for item in found.blocked] == ["ports.eth0.nic.nv.CNP_DSCP"]
     assert found.empty and dict(found.reasons).get("ports.eth0.nic.nv.CNP_DSCP", "") == reason

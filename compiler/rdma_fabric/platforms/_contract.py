@@ -57,7 +57,7 @@ class Fault:
     reason: str
     help: str = ""
     contradicts: bool = False
-    """True: the platform does as wished, but the wish works against another one; `used` says what would fit."""
+    """True: the platform does as wished, but the wish works against another one; `used` would fit."""
 
 
 @dataclass(frozen=True, slots=True)

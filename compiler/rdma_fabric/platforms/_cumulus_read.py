@@ -10,7 +10,6 @@ from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms._cumulus_switch import (
     INTERFACES,
     LIVE,
-    PFC,
     WATCHDOG,
     Content,
     Live,
@@ -21,6 +20,7 @@ from rdma_fabric.platforms._cumulus_tree import (
     DEFAULT_MTU,
     FACTORY,
     GLOBAL,
+    PFC,
     POLL_MS,
     ROBUSTNESS,
     Tree,

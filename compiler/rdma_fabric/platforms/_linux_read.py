@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rdma_fabric.hardware import Hardware
 from rdma_fabric.platforms import _linux_boot as boot
@@ -385,7 +385,7 @@ def owned_lines(text: str) -> SystemState:
             modules[name] = True
         else:
             found.setdefault(group, {})[name] = value
-    others = {group: _rows(rows) for group, rows in found.items()}
+    others: dict[str, Any] = {group: _rows(rows) for group, rows in found.items()}
     return SystemState(modules=_rows(modules), **others)
 
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from rdma_fabric.platforms import _host_files as host
 from rdma_fabric.platforms import _linux_boot as boot
@@ -223,7 +223,7 @@ class SystemChange:
     def _merged(self) -> SystemState:
         """Wanted settings over those that our files hold already; a setting nobody asks for stays."""
         blocked = {path.removeprefix("system.") for path in self.reasons}
-        merged = {}
+        merged: dict[str, Any] = {}
         for group in _GROUPS:
             wanted = [
                 (name, value)
@@ -244,7 +244,7 @@ class SystemChange:
         context = Context(
             set_sysctl=tuple(shlex.quote(f"{key}={values[key]}") for key in names["sysctl"]),
             load_modules=tuple(names["modules"]),
-            set_limits=tuple(_limit_words(name, limits[name]) for name in services),
+            set_limits=tuple(_limit_words(name, str(limits[name])) for name in services),
         )
         lines = render_lines("linux/commands.j2", context)
         count, first = len(names["sysctl"]), len(names["sysctl"]) + len(names["modules"])

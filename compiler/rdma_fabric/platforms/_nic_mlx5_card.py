@@ -104,8 +104,9 @@ def devlink_info(section: Section, bdf: str) -> tuple[Maybe[str], tuple[Maybe[st
     versions = _versions(section, bdf)
     board = versions.get("fixed", {}).get("fw.psid")
     running, stored = (_firmware(versions.get(layer, {})) for layer in ("running", "stored"))
-    known = isinstance(board, str) and re.fullmatch(_BOARD, board)
-    return (board if known else UNKNOWN), (running, stored)
+    if not isinstance(board, str) or not re.fullmatch(_BOARD, board):
+        return UNKNOWN, (running, stored)
+    return board, (running, stored)
 
 
 def _firmware(rows: Mapping[str, Any]) -> Maybe[str]:
