@@ -608,6 +608,13 @@ def _(scene: Scene) -> Expect:
     return at(*scene.cabled(host), settings="CNP DSCP", severity=WARNING, says="48 by default")
 
 
+@kind("mtu for all but one host", "inventory", alone=True, bases=("eos", "sonic", "cumulus"))
+def _(scene: Scene) -> Expect:
+    host = scene.host()
+    _left_out(scene, host, "mtu.host")
+    return at(*scene.cabled(host), settings="mtu", severity=WARNING, says="1500")
+
+
 @kind("mtu for all but one switch", "inventory", alone=True, bases=("sonic",))
 def _(scene: Scene) -> Expect:
     scene.fabric.intent["mtu"]["host"] = 9150  # SONiC's default is 9100

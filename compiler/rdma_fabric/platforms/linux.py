@@ -29,7 +29,7 @@ from rdma_fabric.platforms._linux_read import read
 from rdma_fabric.platforms._linux_realize import realize
 from rdma_fabric.platforms._linux_write import Context, SystemChange, files_context
 from rdma_fabric.platforms._linux_write_mtu import MtuChange, mtus, netplan_rows, unit_rows
-from rdma_fabric.state import NodeState, Observation
+from rdma_fabric.state import Mtu, NodeState, Observation, PortSettings
 
 NETWORKD_FILE: Final = "networkd_file"
 """Node option: name of the .network file of a port, in which PORT stands for the port's name."""
@@ -55,6 +55,8 @@ class Linux:
             "change the MTU of a bridge, or of a port in one",
         ),
         transports=("rocev2", "infiniband"),
+        defaults=PortSettings(mtu=Mtu(ip=1500)),
+        defaults_source="Linux 6.1 net/ethernet/eth.c (ether_setup)",
     )
 
     def realize(self, wanted: NodeState, hw: Hardware) -> Realized:
