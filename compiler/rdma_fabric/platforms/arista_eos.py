@@ -28,6 +28,7 @@ from rdma_fabric.platforms._contract import (
     Dialect,
     Disturbance,
     Disturbs,
+    Introduction,
     Platform,
     Realized,
     Send,
@@ -85,6 +86,7 @@ class AristaEos:
     dialect = Dialect(driver="arista_eos", errors=_ERRORS, enable=True, recover=(_ABORT,))
     traits = Traits(
         title="Arista EOS",
+        introduction=Introduction(r"^Arista ", ("show hostname", r"^Hostname:\s+(\S+)")),
         evidence="documentation, recorded sessions and full configuration dumps; no device of our own",
         globals=GLOBALS,
         tested="the simulator, written from the same documents; real interface outputs; pyavd as judge",

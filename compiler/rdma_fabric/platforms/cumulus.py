@@ -19,6 +19,7 @@ from rdma_fabric.platforms._contract import (
     Dialect,
     Disturbance,
     Disturbs,
+    Introduction,
     Platform,
     Realized,
     Send,
@@ -111,6 +112,7 @@ class Cumulus:
     dialect = Dialect(driver="linux", errors=_ERRORS, status=True, recover=(*UNDO, *UNLOCK))
     traits = Traits(
         title="NVIDIA Cumulus Linux",
+        introduction=Introduction(r"^ID=\"?cumulus-linux"),
         evidence="documentation, full configuration trees and field configurations; no device of our own",
         globals=GLOBALS,
         tested="the simulator, written from the same documents",

@@ -124,6 +124,7 @@ class NicMlx5:
     dialect: Dialect = host.DIALECT
     traits = Traits(
         title="NVIDIA ConnectX / BlueField (mlx5)",
+        drivers=("mlx5_core",),
         evidence="driver and tool sources; tool outputs made with the real programs",
         tested="simulated tools in real Linux sandboxes",
         cannot=(

@@ -16,6 +16,7 @@ from rdma_fabric.platforms._contract import (
     Artifact,
     Change,
     Dialect,
+    Introduction,
     Platform,
     Realized,
     Traits,
@@ -66,6 +67,7 @@ class Sonic:
     dialect = Dialect(driver="linux", errors=_ERRORS, status=True, recover=RECOVER)
     traits = Traits(
         title="SONiC (community)",
+        introduction=Introduction(r"^SONiC Software Version:"),
         evidence="source code and YANG models of branches 202305 to master; no device of our own",
         globals=("qos.watchdog.poll_ms",),
         tested="the simulator, written from the same sources; SONiC's own YANG models as judge",
