@@ -6,10 +6,10 @@ BIN := .venv/bin
 TEST_JOBS ?= 2
 QUICK_TESTS = $(wildcard tests/unit tests/rules tests/golden tests/errors tests/observe)
 
-.PHONY: help setup demo test check lint golden docs mutants bench wheel clean
+.PHONY: help setup demo test test-vm check lint golden docs mutants bench wheel clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 10
 
 setup: ## install system packages and .venv, only what is missing
 	@scripts/setup
@@ -25,6 +25,11 @@ lint: setup ## format, lint, types, YAML
 
 test: lint ## everything: lint, all tests, lab, judges; ends with the table of judges
 	FABRIC_ALL_JUDGES=1 $(BIN)/pytest -n $(TEST_JOBS) --dist loadfile
+
+test-vm: ## hosts on a real kernel with Soft-RoCE in QEMU, reboots and power cuts (minutes; no KVM needed)
+	@scripts/setup scripts/packages-vm.txt
+	@scripts/vm-image >/dev/null
+	$(BIN)/pytest -m vm tests/vm
 
 check: setup ## the quick one: format, lint, types, tests without lab
 	$(BIN)/ruff format --check .
