@@ -53,6 +53,8 @@ def change(found: Box, **environment: str) -> Change:
         ("UCX_IB_TRAFFIC_CLASS", "auto", "auto"),
         ("NCCL_IB_TC", "-1", "-1"),
         ("NCCL_IB_TC", "300", "300"),
+        ("NCCL_IB_TC", "0104", "0104"),
+        ("NCCL_IB_TC", "0x68", "0x68"),
         ("NCCL_IB_SL", "104", "104"),
     ],
 )

@@ -33,7 +33,8 @@ _NAMED: Final = re.compile(r"\b((?:NCCL|UCX)_\w+)")
 
 def meant(name: str, value: str) -> str:
     """A value as it compares and is written: the ECN bits of a ToS byte are always ECT(0)."""
-    if name not in _TOS or not value.isdigit() or int(value) > 255:
+    # A leading zero means octal to NCCL: such a value stays as it is.
+    if name not in _TOS or not re.fullmatch(r"0|[1-9][0-9]{0,2}", value) or int(value) > 255:
         return value
     dscp = int(value) & 0xFC
     return str(dscp | ECT0 if dscp else 0)
