@@ -263,7 +263,7 @@ def test_a_blank_host() -> None:
 def test_what_a_link_lies_on(shown: dict[str, Any], below: str, want: links.Link) -> None:
     parts = {"below bond0.100": below, "below eth0": below}
     port = "bond0.100" if shown is HOW_LINKS["bond0.100"] else "eth0"
-    found = dict(Box(links={port: shown}, parts=parts).observe(STACK).facts)[f"link {port}"]
+    found = dict(Box(links={port: shown}, parts=parts).observe(STACK).facts)[f"netdev {port}"]
     assert links.Link.of(found) == want
     assert links.Link.of("") == links.Link.of("a|b") == links.Link()
 

@@ -20,6 +20,8 @@ from rdma_fabric.state import UNKNOWN, UNMANAGED, Maybe
 
 IN_BAND: Final = "in_band"
 """Node option: ports whose MTU may change although they carry our session, by name, or `all`."""
+NETDEV: Final = "netdev "
+"""Facts "netdev PORT": a `Link` as text ("link PORT" is the state of the link)."""
 SESSION: Final = "session"
 """Fact: netdevs that carry the session in which the host was read, and those below them; "?" when the
 address that it came in at is on none of them."""

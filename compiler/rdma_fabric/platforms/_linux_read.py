@@ -477,7 +477,7 @@ def _port_facts(
         one = links.link(
             parts.get(f"link {port.name}", Section()), parts.get(f"below {port.name}", Section())
         )
-        found[f"link {port.name}"] = one.text()
+        found[f"{links.NETDEV}{port.name}"] = one.text()
     carried = links.session(parts.get("session", Section()))
     return {**found, links.SESSION: carried} if carried else found
 

@@ -93,7 +93,7 @@ class MtuChange:
         facts = dict(self.seen.facts)
         names = [port.name for port in self.hw.ports]
         self.plans = {name: Persistence.of(facts.get(f"mtu {name}", "?")) for name in names}
-        self.links = {name: Link.of(facts.get(f"link {name}", "")) for name in names}
+        self.links = {name: Link.of(facts.get(f"{links.NETDEV}{name}", "")) for name in names}
         self.members = members_of(self.wanted, self.hw)
 
     def build(self) -> Change:
