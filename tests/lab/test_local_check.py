@@ -32,7 +32,7 @@ BREAKS: tuple[dict[str, set[str]], ...] = (
         "mlnx_qos -i eth1 --trust pcp": {"eth1 trust"},
         "sysctl -w net.ipv4.tcp_ecn=2": {"sysctl net.ipv4.tcp_ecn"},
         "rm /etc/security/limits.d/zz-fabric.conf": {"limit memlock"},
-        "sed -i s/104/0/ /etc/nccl.conf": {"environment NCCL_IB_TC"},
+        "sed -i s/=10[46]/=0/ /etc/nccl.conf": {"environment NCCL_IB_TC"},
     },
     {
         "ip link set dev eth2 mtu 1500": {"eth2 mtu", "eth2 RDMA MTU"},
