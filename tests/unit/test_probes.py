@@ -84,6 +84,7 @@ HOSTS = {
     "mlx5 inbox": host("inbox", (port("eth0", "mlx5"), ROCE)),
     "generic": host("inbox", (port("eth0", "generic"), ROCE)),
     "ib": host("inbox", (port("ib0", "ib"), IB)),
+    "bnxt": host("ofed", (port("eth0", "bnxt"), ROCE)),
 }
 
 

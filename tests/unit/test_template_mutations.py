@@ -73,6 +73,7 @@ def _everything(part: str) -> Iterator[Any]:
             for artifact in own.artifacts(wanted, hw):
                 context = artifact.context if artifact.context is not None else own.context(wanted, hw)
                 yield artifact.path, templating.render(artifact.template, context)
+            yield getattr(own, "probes", lambda *_: ())(wanted, hw)
         for old in (*states, *map(_otherwise, states)):
             for new in states:
                 change = own.change(Observation(old, old), new, hw)
