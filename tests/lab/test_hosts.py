@@ -101,6 +101,17 @@ def test_the_python_it_names_is_there(host: Host) -> None:
     )
 
 
+def test_links_that_somebody_makes_are_shown(host: Host) -> None:
+    net = "/sys/class/net"
+    said(host, "ip link add br7 type bridge; ip link set ens6 master br7")
+    wait = f"for i in $(seq 100); do [ -e {net}/ens6/master ] && break; sleep 0.05; done"
+    assert said(host, f"{wait}; readlink {net}/ens6/master; ls -d {net}/br7/bridge {net}/ens6/brport") == (
+        f"../br7\n{net}/br7/bridge\n{net}/ens6/brport\n"
+    )
+    gone = f"for i in $(seq 100); do [ -e {net}/br7 ] || break; sleep 0.05; done"
+    assert run(host, f"ip link del br7; {gone}; ls -d {net}/br7 {net}/ens6/master {net}/ens6/brport")[1] == ""
+
+
 def test_a_login_shell_reads_commands(host: Host) -> None:
     done = subprocess.run(host.argv(None), input="echo $USER\n", capture_output=True, text=True, check=True)
     assert done.stdout == "root\n"

@@ -11,6 +11,7 @@ over its standard streams: says `userns` and waits while the lab maps user ids, 
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import select
@@ -19,6 +20,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 
 from . import attributes, dispatch, fuse, iplink, store, sysfs, units
 
@@ -36,6 +38,8 @@ NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = (
 )
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
 _DETACH = 2
+_LINK_GROUP = 1
+"""RTMGRP_LINK (linux/rtnetlink.h)."""
 _SET_PDEATHSIG, _SET_DUMPABLE, _SET_NAME = 1, 4, 15
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41}
 """System call numbers (asm/unistd.h); the C library has no wrapper."""
@@ -288,10 +292,14 @@ def _live(server: fuse.Server | None) -> None:
     poll.register(waking, select.POLLIN)
     if server is not None:
         poll.register(server.handle, select.POLLIN)
+    links = _Links()
+    poll.register(links.socket.fileno(), select.POLLIN)
     while True:
         for handle, _ in poll.poll():
             if handle == 0 and not os.read(0, 64):
                 return
+            if handle == links.socket.fileno():
+                links.follow()
             if handle == waking:
                 os.read(waking, 512)
                 ended = _reap()
@@ -303,6 +311,34 @@ def _live(server: fuse.Server | None) -> None:
                     booting = 0
             elif server is not None and handle == server.handle and not server.serve():
                 poll.unregister(handle)
+
+
+class _Links:
+    """Netdevs that come and go by anybody's hand, as rtnetlink(7) tells of them."""
+
+    def __init__(self) -> None:
+        self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK)
+        self.socket.bind((0, _LINK_GROUP))
+        self._shown = sysfs.topology()
+
+    def follow(self) -> None:
+        """Bring /sys/class/net up to date; what changes meanwhile is told of again."""
+        with suppress(BlockingIOError):
+            while self._heard():
+                pass
+        with suppress(OSError):
+            found = sysfs.topology()
+            if found != self._shown:
+                sysfs.sync()
+                self._shown = found
+
+    def _heard(self) -> bool:
+        try:
+            return bool(self.socket.recv(1 << 16))
+        except OSError as error:
+            if error.errno == errno.ENOBUFS:  # more was told than fits: look anyway
+                return True
+            raise
 
 
 def _boot() -> int:

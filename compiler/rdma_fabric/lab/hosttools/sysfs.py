@@ -1,18 +1,21 @@
 """What /sys shows of a port: its netdev, its PCI function and its RDMA device, which come and go."""
 
 # pathlib costs start-up time, which each call of a tool pays.
-# ruff: noqa: PTH102, PTH103, PTH108, PTH112, PTH114, PTH115, PTH123, PTH208, PTH211
+# ruff: noqa: PTH102, PTH103, PTH108, PTH114, PTH115, PTH123, PTH208, PTH211
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
+from contextlib import contextmanager
 
 from . import rdma, store, versions
 from .driver import DRIVERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from .store import PortFacts
@@ -32,6 +35,17 @@ def texts(folder: str, values: dict[str, str]) -> None:
             file.write(f"{text}\n")
 
 
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One at a time: tools that move devices, and process 1, which follows the kernel."""
+    handle = os.open(f"{store.RUN}/sysfs.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def plain(netdev: str) -> None:
     """A netdev without hardware of its own: what the kernel shows."""
     link = f"{_NET}/{netdev}"
@@ -41,6 +55,11 @@ def plain(netdev: str) -> None:
 
 def add_net(port: PortFacts) -> None:
     """The port's netdev with its real attributes, and the PCI function it is on."""
+    with _alone():
+        _add_net(port)
+
+
+def _add_net(port: PortFacts) -> None:
     netdev = port["netdev"]
     root, real = f"{_NET}/{netdev}", f"/sys/devices/virtual/net/{netdev}"
     os.mkdir(root)
@@ -85,15 +104,26 @@ def _functions(port: PortFacts, pci: str) -> None:
 
 def remove_net(port: PortFacts) -> None:
     """The netdev is gone; the PCI function stays, without a driver."""
-    shutil.rmtree(f"{_NET}/{port['netdev']}", ignore_errors=True)
+    with _alone():
+        shutil.rmtree(f"{_NET}/{port['netdev']}", ignore_errors=True)
     pci = f"/sys/bus/pci/devices/{port['bdf']}"
     shutil.rmtree(f"{pci}/net/{port['netdev']}", ignore_errors=True)
     if os.path.lexists(f"{pci}/driver"):
         os.unlink(f"{pci}/driver")
 
 
+def topology() -> list[tuple[str, str]]:
+    """Netdevs with what they are part of: what `sync` shows, and cheap to compare."""
+    return [(name, store.master(name)) for name in sorted(os.listdir("/sys/devices/virtual/net"))]
+
+
 def sync() -> None:
     """Show netdevs that came, forget those that went, and who is on top of whom."""
+    with _alone():
+        _sync()
+
+
+def _sync() -> None:
     facts, real = store.facts(), set(os.listdir("/sys/devices/virtual/net"))
     with store.opened(store.LINKS) as links:
         made = links.setdefault("made", {})
@@ -101,30 +131,33 @@ def sync() -> None:
             del made[name]
         for bond in (link for link in made.values() if link["kind"] == "bond"):
             bond["members"] = {name: kept for name, kept in bond["members"].items() if name in real}
-    for name in set(os.listdir(_NET)) - real:
+    ports = {port["netdev"] for port in facts["ports"]}
+    for name in set(os.listdir(_NET)) - real - ports:  # ports go by `remove_net`
         if os.path.islink(f"{_NET}/{name}"):
             os.unlink(f"{_NET}/{name}")
         else:
             shutil.rmtree(f"{_NET}/{name}")
-    ports = {port["netdev"] for port in facts["ports"]}
     for name in real - ports:
         if made.get(name, {}).get("kind") != "bond":
             plain(name)
-        elif not os.path.isdir(f"{_NET}/{name}"):
-            os.makedirs(f"{_NET}/{name}/bonding")
-    for name in os.listdir(_NET):
+            continue
+        if os.path.islink(f"{_NET}/{name}"):  # shown before it was known to be a bond
+            os.unlink(f"{_NET}/{name}")
+        os.makedirs(f"{_NET}/{name}/bonding", exist_ok=True)
+    played = set(made).union(*(link.get("members", ()) for link in made.values()))
+    for name in real & set(os.listdir(_NET)):
         if not os.path.islink(f"{_NET}/{name}"):
-            _refresh(name)
+            _refresh(name, {"brport", "bridge", "brif", "brforward"} if name in played else set())
     for name, link in made.items():
         if link["kind"] == "bond":
             _bond(name, link)
 
 
-def _refresh(netdev: str) -> None:
+def _refresh(netdev: str, hidden: set[str]) -> None:
     """A folder of ours has the kernel's attributes as links; those to other netdevs stay relative."""
     root, real = f"{_NET}/{netdev}", f"/sys/devices/virtual/net/{netdev}"
     wanted = {}
-    for name in set(os.listdir(real)) - {"speed", "duplex", "brport", "bridge", "brif", "brforward"}:
+    for name in set(os.listdir(real)) - {"speed", "duplex"} - hidden:
         near = name == "master" or name.startswith(("upper_", "lower_"))
         whole = f"../../../devices/virtual/net/{netdev}/{name}"
         wanted[name] = os.readlink(f"{real}/{name}") if near else whole
