@@ -85,7 +85,7 @@ def test_a_confirm_that_fails_and_a_host_that_is_away(fabric: Fabric, spoiled: s
     with fabric.broken(spoiled, "unreachable"):
         away = fabric.apply(*LIMIT, status=1)
         assert away.statuses == {spoiled: "unreachable", "gpu02": "unchanged"}
-        assert fabric.drift("--limit", spoiled, status=2).data["clean"] is False
+        assert fabric.drift("--limit", spoiled, status=2).data["nodes"][0]["failure"]
 
 
 def test_a_file_of_somebody_else_stays(fabric: Fabric, spoiled: str) -> None:
