@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 from rdma_fabric.intent.models import REST, EcnTable, TrafficClass, Wishes
-from rdma_fabric.state import Maybe, NotJudged, QosState, known
+from rdma_fabric.state import UNKNOWN, Maybe, NotJudged, QosState, known
+
+Told = TypeVar("Told")
 
 MANY: Final = 6
 """Names that a text lists before it counts the rest."""
@@ -49,6 +51,18 @@ def obeyers(qos: QosState) -> frozenset[int]:
 def paused(qos: QosState) -> frozenset[int]:
     """Priorities with PFC in either direction."""
     return senders(qos) | obeyers(qos)
+
+
+def apart(parts: Iterable[Iterable[Told]]) -> Iterator[Told]:
+    """What all parts say; that one of them cannot be judged is told after the others."""
+    missing: NotJudged | None = None
+    for part in parts:
+        try:
+            yield from part
+        except NotJudged as reason:
+            missing = reason if missing is None or reason.absent is UNKNOWN else missing
+    if missing is not None:
+        raise missing
 
 
 def read(value: Maybe[object]) -> bool:

@@ -22,18 +22,22 @@ When to waive it
 
 from collections.abc import Iterator
 
+from rdma_fabric.checker.rules._common import apart
 from rdma_fabric.checker.scopes import Hit, NetworkRule, NetworkView, PortView
 from rdma_fabric.findings import Severity
 from rdma_fabric.state import Absent, known
 
 
 def _check(network: NetworkView) -> Iterator[tuple[PortView, Hit]]:
-    for view, _ in network.ports:
-        if view.is_host or view.assumed.mtu.ip is Absent.UNMANAGED or _enforces_nothing(view):
-            continue
-        carried = known(view.assumed.mtu.ip, "IP MTU")
-        if carried < network.sends:
-            yield view, _hit(network.name, carried, network.sends)
+    yield from apart(_port(network, view) for view, _ in network.ports)
+
+
+def _port(network: NetworkView, view: PortView) -> Iterator[tuple[PortView, Hit]]:
+    if view.is_host or view.assumed.mtu.ip is Absent.UNMANAGED or _enforces_nothing(view):
+        return
+    carried = known(view.assumed.mtu.ip, "IP MTU")
+    if carried < network.sends:
+        yield view, _hit(network.name, carried, network.sends)
 
 
 def _enforces_nothing(view: PortView) -> bool:

@@ -34,7 +34,7 @@ from rdma_fabric.checker import routes
 from rdma_fabric.checker.fabric import Judged
 from rdma_fabric.checker.graphs import Cable, Graph
 from rdma_fabric.checker.routes import Neighbours, Pair
-from rdma_fabric.checker.rules._common import some
+from rdma_fabric.checker.rules._common import apart, some
 from rdma_fabric.checker.rules._pairs import switch_pairs
 from rdma_fabric.checker.scopes import FabricRule, Hit
 from rdma_fabric.findings import Place, Severity
@@ -48,14 +48,12 @@ Pauses = Mapping[Pair, frozenset[int]]
 
 
 def _check(judged: Judged) -> Iterator[Hit]:
-    for name, graph in judged.graphs().items():
-        if graph.trunk:
-            yield from _network(judged, name, graph)
+    yield from apart(_network(judged, name, graph) for name, graph in judged.graphs().items())
 
 
 def _network(judged: Judged, name: str, graph: Graph) -> Iterator[Hit]:
     pauses = _pauses(judged, graph)
-    if not any(pauses.values()):
+    if not any(pauses.values()):  # also without a cable between switches
         return
     full = {node: frozenset(others) for node, others in graph.neighbours().items()}
     small = routes.reduced(

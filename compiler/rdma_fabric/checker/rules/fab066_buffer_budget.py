@@ -23,11 +23,10 @@ When to waive it
 from collections.abc import Iterator
 
 from rdma_fabric.checker.rules._buffers import least_headroom, metres, usual_headroom
-from rdma_fabric.checker.rules._common import senders
 from rdma_fabric.checker.scopes import Hit, NodeRule, NodeView
 from rdma_fabric.findings import Severity
 from rdma_fabric.settings import amount
-from rdma_fabric.state import Amount
+from rdma_fabric.state import UNKNOWN, Amount, NotJudged
 
 
 def _check(node: NodeView) -> Iterator[Hit]:
@@ -40,6 +39,8 @@ def _check(node: NodeView) -> Iterator[Hit]:
         yield _hit(least, size, "the buffer", asic.name, Severity.ERROR)
     elif usual > size // 2:
         yield _hit(usual, size // 2, "half of the buffer", asic.name, Severity.WARNING)
+    elif any(one.pfc_tx is UNKNOWN for port in node.state.ports for one in port.settings.qos.classes):
+        raise NotJudged(UNKNOWN, "PFC")
 
 
 def _sums(node: NodeView) -> tuple[int, int]:
@@ -49,8 +50,11 @@ def _sums(node: NodeView) -> tuple[int, int]:
         facts = node.hw.port(port.name)
         if facts is None or facts.kind != "physical" or not facts.speed_gbps:
             continue
-        for priority in senders(port.settings.qos):
-            given = port.settings.qos.classes[priority].headroom
+        # What could not be read counts for nothing: the sum is a lower bound then.
+        for state in port.settings.qos.classes:
+            if state.pfc_tx is not True:
+                continue
+            given = state.headroom
             by_hand = given.value if isinstance(given, Amount) and given.unit == "bytes" else 0
             least += by_hand or least_headroom(facts.speed_gbps, metres(facts))
             usual += by_hand or usual_headroom(facts.speed_gbps, metres(facts))

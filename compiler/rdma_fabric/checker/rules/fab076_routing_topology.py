@@ -30,6 +30,7 @@ from typing import Final
 from rdma_fabric.checker import routes
 from rdma_fabric.checker.fabric import Judged
 from rdma_fabric.checker.graphs import Graph
+from rdma_fabric.checker.rules._common import apart
 from rdma_fabric.checker.rules._infiniband import network, subnets, where
 from rdma_fabric.checker.scopes import FabricRule, Hit
 from rdma_fabric.findings import Severity
@@ -44,19 +45,22 @@ _LARGEST: Final = 5_000_000
 
 
 def _check(judged: Judged) -> Iterator[Hit]:
-    for subnet in subnets(judged):
-        graph = judged.graphs().get(subnet.network)
-        found, message = _trouble(subnet, graph) if subnet.manager.nodes else ("", "")
-        if message:
-            yield Hit(
-                setting="routing engine",
-                found=found,
-                wanted="one that fits the cables and leaves service levels alone",
-                message=message,
-                help="use updn, or ftree where the cables are a tree",
-                position=where(judged, subnet, "routing"),
-                places=network(subnet),
-            )
+    yield from apart(_subnet(judged, subnet) for subnet in subnets(judged))
+
+
+def _subnet(judged: Judged, subnet: Subnet) -> Iterator[Hit]:
+    graph = judged.graphs().get(subnet.network)
+    found, message = _trouble(subnet, graph) if subnet.manager.nodes else ("", "")
+    if message:
+        yield Hit(
+            setting="routing engine",
+            found=found,
+            wanted="one that fits the cables and leaves service levels alone",
+            message=message,
+            help="use updn, or ftree where the cables are a tree",
+            position=where(judged, subnet, "routing"),
+            places=network(subnet),
+        )
 
 
 def _trouble(subnet: Subnet, graph: Graph | None) -> tuple[str, str]:

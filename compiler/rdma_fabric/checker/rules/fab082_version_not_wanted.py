@@ -22,6 +22,7 @@ When to waive it
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 
+from rdma_fabric.checker.rules._common import apart
 from rdma_fabric.checker.scopes import Hit, PortRule, PortView
 from rdma_fabric.findings import Severity
 from rdma_fabric.state import NicState, known
@@ -52,23 +53,25 @@ def allowed(version: str, wanted: tuple[str, ...]) -> bool:
 
 
 def _check(port: PortView) -> Iterator[Hit]:
-    if not port.observed:
+    if port.observed:
+        yield from apart(_version(port, field) for field in ("firmware", "driver"))
+
+
+def _version(port: PortView, field: str) -> Iterator[Hit]:
+    wanted = wanted_versions(port, field)
+    if not wanted:
         return
-    for field in ("firmware", "driver"):
-        wanted = wanted_versions(port, field)
-        if not wanted:
-            continue
-        found = known(getattr(port.state.nic, field), f"the NIC's {field}")
-        if not allowed(found, wanted):
-            board = f" (board {port.state.nic.board})" if isinstance(port.state.nic.board, str) else ""
-            yield Hit(
-                setting=f"nic.{field}",
-                found=f"{found}{board}",
-                wanted=" or ".join(wanted),
-                message=f"{{where}}: its NIC runs {field} {found}",
-                help=f"install a wanted {field} by the vendor's tools, or add this one to the set",
-                rank=5,
-            )
+    found = known(getattr(port.state.nic, field), f"the NIC's {field}")
+    if not allowed(found, wanted):
+        board = f" (board {port.state.nic.board})" if isinstance(port.state.nic.board, str) else ""
+        yield Hit(
+            setting=f"nic.{field}",
+            found=f"{found}{board}",
+            wanted=" or ".join(wanted),
+            message=f"{{where}}: its NIC runs {field} {found}",
+            help=f"install a wanted {field} by the vendor's tools, or add this one to the set",
+            rank=5,
+        )
 
 
 RULE = PortRule("FAB082", "version-not-wanted", Severity.ERROR, "0.1", "observed", _check)
