@@ -263,6 +263,13 @@ def _(scene: Scene) -> Expect:
     return at(*_everywhere(scene), settings="ECN profile")
 
 
+@kind("marking off on one switch", "intent", bases=("eos", "sonic", "cumulus", "mixed"))
+def _(scene: Scene) -> Expect:
+    switch = scene.switch()
+    scene.fabric.intent.setdefault("overrides", []).append({"where": switch, "set": {"ecn": False}})
+    return at(switch, settings="ECN of lossless classes", severity=WARNING)
+
+
 @kind("no ecn for a speed", "intent", alone=True)
 def _(scene: Scene) -> Expect:
     del scene.fabric.intent["ecn"]["400G"]
@@ -763,10 +770,21 @@ def _(scene: Scene) -> Expect:
 @kind("cables longer than the buffer", "inventory", alone=True, bases=("eos",))
 def _(scene: Scene) -> Expect:
     leaf = scene.leaf()
+    for name in scene.fabric.switches():  # as if the vendor had said that a single one reaches so far
+        scene.fabric.nodes[name].data.setdefault("options", {})["lossless_max_m"] = "100000"
     for port, (peer, _) in scene.fabric.peers(leaf).items():
         if peer.startswith("spine"):
             _recable(scene, leaf, port, length=95_000)
     return at(leaf, settings="headroom of all ports", severity=WARNING)
+
+
+@kind("cable that no headroom is shipped for", "inventory", bases=("eos",))
+def _(scene: Scene) -> Expect:
+    leaf = scene.leaf()
+    uplinks = [(port, end) for port, end in scene.fabric.peers(leaf).items() if end[0].startswith("spine")]
+    port, (peer, other) = scene.rng.choice(uplinks)
+    _recable(scene, leaf, port, length=5000)
+    return at(f"{leaf} {port}", f"{peer} {other}", settings="cable length", severity=WARNING)
 
 
 def _waive(scene: Scene, **more: Any) -> None:
@@ -1133,7 +1151,7 @@ def _(scene: Scene) -> Expect:
 @_seen("seen: nccl marks otherwise", bases=("nccl",))
 def _(scene: Scene) -> Expect:
     host, found = _system(scene, "environment")
-    found["NCCL_IB_TC"] = scene.rng.choice(["26", "0", "96"])
+    found["NCCL_IB_TC"] = scene.rng.choice(["26", "0", "96", "0104", "0x1a"])
     return at(host, settings="NCCL_IB_TC")
 
 

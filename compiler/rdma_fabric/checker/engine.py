@@ -69,7 +69,7 @@ class _Engine:
         self.census = Census(self.judged)
         for rule in registry.rules():
             self._one(rule)
-        findings = grouped(causes.reduce(self.raw, self.judged), self.judged)
+        findings = grouped(self._narrowed(causes.reduce(self.raw, self.judged)), self.judged)
         findings = apply_waivers(findings, self.judged.resolved, self.today)
         rejected = self._rejected(findings)
         skipped = tuple((code, why, count) for (code, why), count in sorted(self.skipped.items()))
@@ -147,6 +147,20 @@ class _Engine:
                 self.reach.setdefault((rule.code, hit.setting, position), set()).update(origin.nodes)
                 for network in sorted(origin.networks):
                     self._add(rule, hit, Place(network=network), position=position, wishes=id(view.wishes))
+
+    def _narrowed(self, raw: Iterable[Raw]) -> Iterator[Raw]:
+        """With the nodes instead of their network, where a breach of the intent is in some of them only."""
+        for one in raw:
+            yield from self._at_nodes(one) if isinstance(one.rule, IntentRule) else (one,)
+
+    def _at_nodes(self, one: Raw) -> Iterable[Raw]:
+        network = one.place.network
+        breach = self.reach[one.rule.code, one.hit.setting, one.position]
+        kinds = [self.census.members.get((network, is_host), frozenset()) for is_host in (True, False)]
+        if any(kind and breach >= kind for kind in kinds):
+            return (one,)
+        names = [name for name in self.judged.views if name in breach & (kinds[0] | kinds[1])]
+        return [replace(one, place=Place(name, network=network)) for name in names]
 
     def _nodes(self, rule: NodeRule) -> None:
         for kind in self.census.nodes:

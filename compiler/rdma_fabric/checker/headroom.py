@@ -43,6 +43,11 @@ def shipped_headroom(asic: Asic, gbps: int, metres: int) -> int:
     return min(scaled, longer)
 
 
+def longest_shipped(asic: Asic, gbps: int) -> int:
+    """The longest cable in metres for which anybody ships a headroom; 0 where nothing is."""
+    return max((metres for metres, _ in shipped().get((asic.name, gbps), ())), default=0)
+
+
 def verdict(size: int, asic: Asic | None, gbps: int, metres: int) -> tuple[Severity, int, str] | None:
     """(severity, bound in bytes, whose bound it is) of a headroom that is too small, else None."""
     least = least_headroom(gbps, metres)

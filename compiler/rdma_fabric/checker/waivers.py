@@ -94,6 +94,8 @@ class _Scope:
             return f"{place.node} {place.port}" in ends
         if not place.node:
             return not waiver.node and bool(place.network) and place.network == waiver.network
+        if place.network and not waiver.node:
+            return place.network == waiver.network  # what the intent says, told at the nodes that it is for
         return (
             _named(place.node, waiver.node)
             and (not waiver.port or _named(place.port, waiver.port))
@@ -101,6 +103,8 @@ class _Scope:
         )
 
     def _network(self, place: Place) -> str:
+        if place.network:
+            return place.network
         node = self.resolved.inventory.nodes.get(place.node)
         port = node.spec.ports.get(place.port) if node else None
         return port.network if port else ""

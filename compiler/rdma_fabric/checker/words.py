@@ -29,7 +29,9 @@ def grouped(raw: Iterable[Raw], judged: Judged) -> list[Finding]:
         key = told.get(id(hit))
         if key is None:
             key = told[id(hit)] = (one.rule.code, hit.setting, hit.found, hit.wanted, hit.message)
-        kind = "together" if one.cable or len(hit.places) > 1 else _kind(one, judged)
+        # Both ends of a cable, several places of one hit, and the nodes of one intent are told together.
+        together = bool(one.cable) or len(hit.places) > 1 or one.wishes
+        kind = "together" if together else _kind(one, judged)
         rows.setdefault((key, one.position, one.severity, kind), []).append(one)
     return [_finding(same, rank) for same in rows.values()]
 

@@ -48,8 +48,12 @@ def _check(intent: IntentView) -> Iterator[Hit]:
 
 
 def _class_of(wishes: Wishes, dscp: int) -> str:
-    named = next((name for name, one in wishes.classes.items() if dscp in one.dscp), "")
-    return named or next((name for name, one in wishes.classes.items() if REST in one.dscp), "")
+    """The class of a code point; "" where rules of their own tell that two or a lossless `rest` hold it."""
+    named = [name for name, one in wishes.classes.items() if dscp in one.dscp]
+    if named:
+        return named[0] if len(named) == 1 else ""
+    rest = [name for name, one in wishes.classes.items() if REST in one.dscp and not one.lossless]
+    return rest[0] if rest else ""
 
 
 def _control_class(wishes: Wishes, name: str, one: TrafficClass) -> Iterator[Hit]:

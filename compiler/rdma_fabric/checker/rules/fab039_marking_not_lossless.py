@@ -2,7 +2,8 @@
 
 What it checks
     On host ports whose wishes have a lossless class: the DSCP that the host writes into RoCE packets (the
-    ToS of RDMA-CM connections, or the traffic class that the NIC forces) leads to a priority with PFC.
+    ToS of RDMA-CM connections, or the traffic class that the NIC forces) leads to a priority with PFC. Where
+    the intent gives no DSCP to mark with (its class has none) the kernel's default counts, which is ToS 0.
     A ToS byte is the DSCP times four plus two ECN bits: 104 and 106 are DSCP 26, but 26 is DSCP 6.
 
 Why it breaks RDMA
@@ -37,7 +38,7 @@ def _check(port: PortView) -> Iterator[Hit]:
         return
     if known(port.wanted.qos.trust, "trust") == "pcp":
         return
-    marking = port.state.marking
+    marking = port.assumed.marking
     forced = value_or(marking.traffic_class, None)
     name, tos = ("rdma_cm_tos", marking.rdma_cm_tos) if forced is None else ("traffic_class", forced)
     if isinstance(tos, Absent):

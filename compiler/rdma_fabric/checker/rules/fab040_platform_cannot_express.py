@@ -30,6 +30,8 @@ from rdma_fabric.checker.words import title
 from rdma_fabric.findings import Severity
 from rdma_fabric.platforms._contract import Fault
 
+_OF_A_PRIORITY = {"pfc_tx": "sending pause", "pfc_rx": "obeying pause", "watchdog": "watchdog"}
+
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
@@ -42,6 +44,11 @@ class _Gap:
     @property
     def wish(self) -> str:
         """ "watchdog restore 400 ms"."""
+        priority, _, field = self.fault.setting.removeprefix("qos.classes.").partition(".")
+        if field in _OF_A_PRIORITY:
+            if self.amount.startswith("one direction"):
+                return f"PFC of priority {priority} in {self.amount}"
+            return f"{_OF_A_PRIORITY[field]} for priority {priority} {self.amount}"
         rest = self.fault.setting.removeprefix(self.key).strip(".").replace(".", " ")
         name = "" if self.key == "qos.classes" else title(self.key)
         return " ".join(filter(None, (name, rest, self.amount)))

@@ -27,24 +27,30 @@ from rdma_fabric.findings import Place, Severity, did_you_mean
 
 def _check(judged: Judged) -> Iterator[Hit]:
     declared = judged.resolved.intent.networks
-    used: dict[str, None] = {}
+    used: dict[str, list[Place]] = {}
     for name, ports in judged.ports.items():
         for port, view in ports.items():
-            used[view.network] = None
-            if declared and view.network not in declared:
-                near = did_you_mean(view.network, declared)
-                yield Hit(
-                    setting="network",
-                    found=view.network,
-                    wanted=f"one of {', '.join(declared)}",
-                    message=f"{{where}}: the intent names no network {view.network}",
-                    help=f"did you mean {near}?" if near else "add it under networks",
-                    position=judged.inventory.nodes[name].spec.ports[port].position,
-                    places=(Place(name, port),),
-                )
+            used.setdefault(view.network, []).append(Place(name, port))
+    for network, places in used.items():
+        if declared and network not in declared:
+            yield _unknown(judged, network, tuple(declared), tuple(places))
     for network in declared:
         if network not in used:
             yield _empty(judged, network)
+
+
+def _unknown(judged: Judged, network: str, declared: tuple[str, ...], places: tuple[Place, ...]) -> Hit:
+    near = did_you_mean(network, declared)
+    first = places[0]
+    return Hit(
+        setting="network",
+        found=network,
+        wanted=f"one of {', '.join(declared)}",
+        message=f"{{where}}: the intent names no network {network}",
+        help=f"did you mean {near}?" if near else "add it under networks",
+        position=judged.inventory.nodes[first.node].spec.ports[first.port].position,
+        places=places,
+    )
 
 
 def _empty(judged: Judged, network: str) -> Hit:

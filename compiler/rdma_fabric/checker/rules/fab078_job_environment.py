@@ -26,6 +26,7 @@ When to waive it
     For variables that a job overrides anyway.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,6 +45,7 @@ _TOS = ("NCCL_IB_TC", "NCCL_IB_FIFO_TC", "UCX_IB_TRAFFIC_CLASS")
 _LEVELS = ("NCCL_IB_SL", "UCX_IB_SL")
 _GIDS = ("NCCL_IB_GID_INDEX", "UCX_IB_GID_INDEX")
 _AUTO = ("-1", "auto")
+_C_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*")
 
 
 def _check(node: NodeView) -> Iterator[Hit]:
@@ -98,8 +100,10 @@ class _Job:
         return next(one.settings for one in self.node.wanted.ports if one.name == port.name)
 
     def number(self, name: str) -> int | None:
-        """A variable as a number; None where it is not set, chosen by the library, or no number."""
+        """A variable as its library reads it; None where it is not set, left to the library, or no number."""
         value = self.variables.get(name, "")
+        if name.startswith("NCCL_"):
+            return _c_number(value)
         return int(value) if value.isdigit() else None
 
     def lossless(self, port: PortHardware) -> tuple[int, ...]:
@@ -132,6 +136,13 @@ class _Job:
             reason=reason,
             severity=severity,
         )
+
+
+def _c_number(value: str) -> int | None:
+    """0x68 and 0150 are 104 for NCCL, whose parameters go through strtoll with base 0 (its param.cc)."""
+    if not _C_NUMBER.fullmatch(value):
+        return None
+    return int(value, 16 if value[1:2] in ("x", "X") else 8 if value[0] == "0" else 10)
 
 
 # ---------------------------------------------------------------- RoCE
