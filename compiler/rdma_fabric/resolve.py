@@ -700,7 +700,7 @@ class _PortBuilder:
         return ClassState(
             pfc_tx=on and one.pfc.tx,
             pfc_rx=on and one.pfc.rx,
-            watchdog=self._guarded(on),
+            watchdog=self._guarded(on and (one.pfc.tx or one.pfc.rx)),
             ecn=self._ecn(name, one, at),
             headroom=self._headroom(one) if on else UNMANAGED,
             share=self._share([item for _, item in found]),

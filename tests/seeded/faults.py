@@ -207,6 +207,24 @@ def _(scene: Scene) -> Expect:
     return at(*_everywhere(scene), settings="bandwidth of classes")
 
 
+@kind("pfc is off everywhere", "intent", alone=True, bases=("eos", "sonic", "cumulus", "mixed"))
+def _(scene: Scene) -> Expect:
+    if scene.rng.random() < 0.5:
+        scene.fabric.intent["pfc"]["enabled"] = False
+    else:
+        scene.fabric.intent["classes"]["roce"]["pfc"] = False
+    return at(*_everywhere(scene), settings="PFC of lossless classes", severity=WARNING)
+
+
+@kind("a class starves", "intent", alone=True, bases=("eos", "sonic", "cumulus", "mixed"))
+def _(scene: Scene) -> Expect:
+    name = scene.rng.choice(["roce", "cnp"])
+    one = scene.fabric.intent["classes"][name]
+    one.pop("scheduler", None)
+    one["bandwidth"] = "0%"
+    return at(*_everywhere(scene), settings=f"share of class {name}", severity=WARNING)
+
+
 @kind(
     "network control in the lossless class", "intent", alone=True, bases=("mixed", "eos", "sonic", "cumulus")
 )

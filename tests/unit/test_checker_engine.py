@@ -184,7 +184,7 @@ def test_unknown_is_neither_equal_nor_different(tmp_path: Path) -> None:
 def test_an_error_of_an_override_rejects_only_those_that_it_reaches(tmp_path: Path) -> None:
     wrong = 'overrides:\n  - {where: "leaf02", set: {ecn.400G.kmin: 9MB}}\n'
     report = _report(tmp_path, append={"fabric.yaml": wrong})
-    assert _names(report.findings) == [("ecn-inverted", ["network compute"])]
+    assert _names(report.findings) == [("ecn-inverted", ["leaf02"])]
     assert report.rejected == ("leaf02",)
 
 

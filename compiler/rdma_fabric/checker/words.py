@@ -32,8 +32,18 @@ def grouped(raw: Iterable[Raw], judged: Judged) -> list[Finding]:
         # Both ends of a cable, several places of one hit, and the nodes of one intent are told together.
         together = bool(one.cable) or len(hit.places) > 1 or one.wishes
         kind = "together" if together else _kind(one, judged)
-        rows.setdefault((key, one.position, one.severity, kind), []).append(one)
+        where = None if _unwritten(one, judged) else one.position
+        rows.setdefault((key, where, one.severity, kind), []).append(one)
     return [_finding(same, rank) for same in rows.values()]
+
+
+def _unwritten(one: Raw, judged: Judged) -> bool:
+    """True where a setting is written nowhere: its place's own line says nothing that another's does not."""
+    node = judged.inventory.nodes.get(one.place.node)
+    if node is None or one.cable or one.hit.position is not None or one.position is None:
+        return False
+    port = node.spec.ports.get(one.place.port)
+    return one.position in (node.position, port.position if port else None)
 
 
 def _kind(one: Raw, judged: Judged) -> Any:

@@ -36,6 +36,9 @@ from rdma_fabric.settings import group_of
 _HARD = ("qos.trust", "qos.dscp_to_priority", "qos.pfc")
 _SOFT = ("mtu.ip", *(f"qos.classes.{priority}.ecn" for priority in range(8)))
 
+_FOLLOWS_FROM = {"dscp_to_priority": ("qos.trust",), "ecn": ("qos.pfc",)}
+"""Without the same trust there is not the same map; a class that is lossy at one of them marks nothing."""
+
 
 def _check(judged: Judged) -> Iterator[Hit]:
     for word, names in domains(judged).items():
@@ -76,8 +79,7 @@ def _compare(judged: Judged, pairs: list[tuple[Cable, Cable]]) -> Iterator[Hit]:
     for key in (*_HARD, *_SOFT):
         group = group_of(key)
         values = group.show(first.wanted), group.show(second.wanted)
-        # Without the same trust there is not the same map.
-        if values[0] != values[1] and (key, told) != ("qos.dscp_to_priority", {"qos.trust"}):
+        if values[0] != values[1] and told.isdisjoint(_FOLLOWS_FROM.get(key.rpartition(".")[2], ())):
             told.add(key)
             odd = [index for index, cable in enumerate((one, other)) if _odd(judged, cable, key)]
             sides = odd if len(odd) == 1 else [0, 1]
