@@ -36,9 +36,8 @@ from rdma_fabric.checker.graphs import Cable, Graph
 from rdma_fabric.checker.routes import Neighbours, Pair
 from rdma_fabric.checker.rules._common import apart, some
 from rdma_fabric.checker.rules._pairs import switch_pairs
-from rdma_fabric.checker.scopes import FabricRule, Hit
+from rdma_fabric.checker.scopes import FabricRule, Hit, PortView
 from rdma_fabric.findings import Place, Severity
-from rdma_fabric.inventory.types import End
 from rdma_fabric.state import UNKNOWN, NotJudged
 
 FAILURES: Final = 200_000
@@ -84,10 +83,11 @@ def _shortcuts(judged: Judged, network: str, graph: Graph, pauses: Pauses) -> It
     for cable in graph.trunk:
         one, other = cable.below.node, cable.above.node
         tier = graph.tiers.get(one)
+        if tier != graph.tiers.get(other) or not pauses[one, other] & pauses[other, one]:
+            continue
         meet = {graph.tiers.get(node) for node in neighbours[one] & neighbours[other]} - {tier}
         ends = frozenset((one, other))
-        both = pauses[one, other] & pauses[other, one]
-        if tier == graph.tiers.get(other) and meet and both and ends not in paired:
+        if meet and ends not in paired:
             beside.setdefault(ends, []).append(cable)
     for cables in beside.values():
         yield Hit(
@@ -142,15 +142,20 @@ def _kinds(pauses: Pauses) -> list[frozenset[int]]:
 
 def _pauses(judged: Judged, graph: Graph) -> Pauses:
     """(from, to) -> priorities for which `to` pauses `from` on some cable between them."""
-    found: dict[Pair, set[int]] = {}
+    found: dict[Pair, frozenset[int]] = {}
+    sent: dict[int, frozenset[int]] = {}
     for cable in graph.trunk:
         for sender, receiver in ((cable.below, cable.above), (cable.above, cable.below)):
-            found.setdefault((sender.node, receiver.node), set()).update(_sent(judged, receiver))
-    return {pair: frozenset(priorities) for pair, priorities in found.items()}
+            view = judged.ports[receiver.node][receiver.port]
+            priorities = sent.get(id(view))
+            if priorities is None:
+                priorities = sent[id(view)] = frozenset(_sent(view))
+            pair = sender.node, receiver.node
+            found[pair] = found[pair] | priorities if pair in found else priorities
+    return found
 
 
-def _sent(judged: Judged, end: End) -> Iterator[int]:
-    view = judged.ports[end.node][end.port]
+def _sent(view: PortView) -> Iterator[int]:
     for priority, (have, want) in enumerate(
         zip(view.state.qos.classes, view.wanted.qos.classes, strict=True)
     ):
