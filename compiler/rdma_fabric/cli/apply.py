@@ -65,7 +65,7 @@ def _apply(options: argparse.Namespace, run: str, state: Path) -> int:
             out.complain(text)
     work = planning.look(options, out)
     _complain(work, out)
-    plan = planning.plan(options, work)
+    plan = planning.plan(options, work, out)
     if options.plan and not _holds(options, plan, out):
         return 2
     text = options.format == "text"

@@ -70,7 +70,7 @@ def _devices(options: argparse.Namespace) -> int:
 
     out = common.output(options)
     work = planning.look(options, out)
-    plan = planning.plan(options, work)
+    plan = planning.plan(options, work, out)
     out.data(plan_json(plan) if options.format == "json" else plan_text(plan, out))
     if options.stage and not pushing.stage(options, work, plan, out):
         return 2

@@ -11,7 +11,7 @@ from rdma_fabric.cli import common
 
 if TYPE_CHECKING:
     from rdma_fabric.checker import Judged, Report
-    from rdma_fabric.plan.changes import Plan, Target
+    from rdma_fabric.plan.changes import Ask, Plan, Target
     from rdma_fabric.plan.disturb import Budget
     from rdma_fabric.plan.scope import Scope
     from rdma_fabric.resolve import Resolved
@@ -128,7 +128,9 @@ def budget(options: argparse.Namespace, resolved: Resolved) -> Budget:
     return Budget(allow, frozenset(drained))
 
 
-def plan(options: argparse.Namespace, work: Work, targets: Mapping[str, Target] | None = None) -> Plan:
+def plan(
+    options: argparse.Namespace, work: Work, out: Output, targets: Mapping[str, Target] | None = None
+) -> Plan:
     """The plan of a piece of work; `targets` replaces the intent's (rollback)."""
     from rdma_fabric.plan.changes import PlanRow, make_plan
 
@@ -146,4 +148,19 @@ def plan(options: argparse.Namespace, work: Work, targets: Mapping[str, Target] 
         budget=budget(options, work.resolved),
         fixed=(*(work.scope.fixed if targets is None else ()), *lost),
         accept_unverified=options.accept_unverified,
+        ask=_asker(options, work, out),
     )
+
+
+def _asker(options: argparse.Namespace, work: Work, out: Output) -> Ask:
+    """Reads switches that --limit leaves out, where a host's change depends on them."""
+    from rdma_fabric.cli import live
+    from rdma_fabric.inventory.ranges import collapse
+    from rdma_fabric.plan.scope import make_scope
+
+    def ask(names: tuple[str, ...]) -> tuple[Mapping[str, Target], Mapping[str, Observation]]:
+        out.say(f"hosts would mark packets otherwise: reading {collapse(names)} too, whether they take it")
+        seen, _ = live.observe(options, work.resolved, names, out)
+        return make_scope(work.judged, work.report, names).targets, seen
+
+    return ask

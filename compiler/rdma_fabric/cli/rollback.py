@@ -75,7 +75,7 @@ def _rollback(options: argparse.Namespace, wanted: str, run: str, state: Path) -
             out.data(rows_json(run, ()))
         return 0
     work = planning.look_at(options, resolved, targets, out)
-    plan = planning.plan(options, work, targets)
+    plan = planning.plan(options, work, out, targets)
     text = options.format == "text"
     if text:
         out.data(plan_text(plan, out))

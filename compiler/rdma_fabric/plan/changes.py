@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from rdma_fabric.hardware import Hardware
 from rdma_fabric.inventory.ranges import collapse
 from rdma_fabric.inventory.types import Inventory
 from rdma_fabric.plan.disturb import Budget, Harm
-from rdma_fabric.plan.marks import hold_marks
+from rdma_fabric.plan.marks import hold_marks, moves, refuse_moves, unwatched
 from rdma_fabric.plan.waves import Direction, arrange, direction
 from rdma_fabric.platforms._contract import Change, Disturbance
 from rdma_fabric.settings import Deviation, deviations
@@ -84,6 +84,10 @@ class Target:
     hardware: Hardware
     judged: bool = True
     """The node's local check compares with this state. False for a way back: the intent stays the measure."""
+
+
+Ask = Callable[[tuple[str, ...]], tuple[Mapping[str, Target], Mapping[str, Observation]]]
+"""Reads nodes: what each is to become, and what was seen of those that answered."""
 
 
 @dataclass
@@ -181,6 +185,19 @@ def _blocked(change: Change, seen: Observation) -> str:
     return f"{'; '.join(parts[:3])}; these are not written"
 
 
+def _outside(planner: _Planner, names: tuple[str, ...], ask: Ask | None) -> dict[str, PlanRow]:
+    """Rows of nodes that the run does not touch."""
+    if ask is None or not names:
+        return {}
+    targets, seen = ask(names)
+    return {
+        name: planner.row(name, seen[name], targets[name])
+        if name in seen and name in targets
+        else PlanRow(name, "unreachable")
+        for name in names
+    }
+
+
 def _some(paths: list[str]) -> str:
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
     return ", ".join(paths[:3]) + more
@@ -207,17 +224,23 @@ def make_plan(
     fixed: Iterable[PlanRow] = (),
     accept_unverified: bool = False,
     held: bool = True,
+    ask: Ask | None = None,
 ) -> Plan:
     """The plan for the nodes of `targets`; `fixed` are rows decided before (rejected, skipped ...).
 
-    `held`: hosts keep their marks while a switch of the plan would not take new ones.
+    `held`: hosts keep their marks while a switch would not take new ones, and no DSCP changes its lossless
+    priority under a workload. `ask` reads switches beyond the scope where that depends on them.
     """
     planner = _Planner(inventory, budget, accept_unverified)
     rows = {row.node: row for row in fixed}
     for name, target in targets.items():
         if name not in rows:
             rows[name] = planner.row(name, observations[name], target)
-    rows = hold_marks(rows, planner.harm) if held else rows
+    if held:
+        look = (lambda names: ask(names)[1]) if ask is not None else None
+        rows = refuse_moves(rows, moves(rows, targets, observations, planner.harm, look))
+        others = unwatched(rows, planner.harm) if ask is not None else ()
+        rows = hold_marks(rows, planner.harm, _outside(planner, others, ask))
     ready = {name: row.direction for name, row in rows.items() if row.status == "change"}
     felt = {name: frozenset(rows[name].felt_by) for name in ready}
     turns = {name: one.turn for name in ready if (one := rows[name].change) is not None and one.turn[0]}

@@ -16,7 +16,8 @@ from rdma_fabric.checker import Judged
 from rdma_fabric.findings import Finding
 from rdma_fabric.plan.base import BaseChange, hunks, renamed
 from rdma_fabric.plan.changes import Target, make_plan
-from rdma_fabric.plan.disturb import Budget
+from rdma_fabric.plan.disturb import Budget, Harm
+from rdma_fabric.plan.marks import moves
 from rdma_fabric.platforms._contract import Disturbs
 from rdma_fabric.render import MANIFEST, compile_fabric
 from rdma_fabric.state import Observation
@@ -73,6 +74,9 @@ def preview(old: Judged, new: Judged, changes: tuple[BaseChange, ...]) -> Previe
         if worst.level > Disturbs.NOTHING:
             key = (str(worst.level), worst.what, worst.source, bool(row.felt_by))
             rows.setdefault(key, []).append(row.node)
+    planned = {row.node: row for row in plan.rows}
+    for name, why in moves(planned, targets, seen, Harm(new.inventory, Budget())).items():
+        rows.setdefault((str(Disturbs.LOSS), why, "docs/push.md, Moving a priority", True), []).append(name)
     return Preview(plan.waves, tuple(Disturbed(tuple(nodes), *key) for key, nodes in rows.items()))
 
 
