@@ -158,7 +158,9 @@ def test_a_deviant_is_repaired(moved: Bench) -> None:
 
 
 @pytest.mark.parametrize(("others", "status"), [("moved too", "refused"), ("as wished", "change")])
-def test_neighbours_beyond_the_limit_tell_a_repair_from_a_move(moved: Bench, others: str, status: str) -> None:
+def test_neighbours_beyond_the_limit_tell_a_repair_from_a_move(
+    moved: Bench, others: str, status: str
+) -> None:
     if others == "as wished":
         wished = {name: plan.state for name, plan in moved.resolved.plans.items() if name != "leaf02"}
         moved.devices |= wished

@@ -95,7 +95,9 @@ def test_waves_grow_from_the_core_and_disturbance_is_told(
     assert order["spine01"] != order["spine02"]
     levels = {(node, one["level"]) for one in data["disturbs"] for node in one["nodes"] if one["felt"]}
     assert {("spine01", "port-bounce"), ("gpu01", "port-bounce")} <= levels
-    break_ = next(one for one in data["disturbs"] if "would move from lossless priority 3 to 4" in one["what"])
+    break_ = next(
+        one for one in data["disturbs"] if "would move from lossless priority 3 to 4" in one["what"]
+    )
     assert {"spine01", "leaf01", "gpu01"} <= set(break_["nodes"])
     text = repository.diff(capsys)
     assert "wave 1: " in text
