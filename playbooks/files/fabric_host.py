@@ -40,6 +40,7 @@ LOCK = "/run/fabric.lock"
 BOOT_UNIT = "/etc/systemd/system/fabric-recover.service"
 BOOT_LINK = "/etc/systemd/system/sysinit.target.wants/fabric-recover.service"
 OUTPUT_LIMIT = 2000
+GIVEN_UP = "given up before it began"
 AFTER_BOOT_S = 30
 NEEDED_TO_UNDO = ("/usr/local/", "/etc/systemd/system/")
 
@@ -332,21 +333,10 @@ class Host:
             if "was" in step["put"]:
                 self.refuse_changed(step["put"])
                 continue
-            if step["put"].get("was"):
-                self.refuse_moved(path, text, step["put"]["was"])
-                continue
             if self.files.foreign(path):
                 raise Refused("%s is not ours (no %r in its first lines)" % (path, MARK))
             if text is not None and not any(MARK in line for line in text.split("\n")[:2]):
                 raise Refused("the bundle's %s lacks the mark %r" % (path, MARK))
-
-    def refuse_moved(self, path, text, was):
-        """A file shared with others is written over the very text that the new one was made from."""
-        data = self.files.read(path) or b""
-        if text is not None and data == text.encode("utf-8"):
-            return
-        if hashlib.sha256(data.decode("utf-8", "replace").strip().encode("utf-8")).hexdigest() != was:
-            raise Refused("%s changed since it was read; plan again" % path)
 
     def refuse_changed(self, put):
         """A file that we share with others is written over the very text that it was made from."""
@@ -421,6 +411,8 @@ class Host:
             if pending["phase"] == "committed":
                 return {"changed": False, "pending": True}
             self.take_back(pending, "unfinished")
+        if self.last(name) == GIVEN_UP:
+            raise Refused("run %s was given up here before it began" % name)
         self.refuse_foreign(bundle)
         self.take_lock(name)
         steps = self.needed(bundle["steps"])
@@ -491,6 +483,9 @@ class Host:
         """Take back what is pending: of one run, or of any at boot."""
         pending = self.pending
         if not pending or (run_name and pending["run"] != run_name):
+            if run_name and not self.last(run_name):
+                # Its bundle may still be on the way from a controller that died.
+                self.outcome(run_name, GIVEN_UP)
             return {"changed": False, "pending": False, "undone": False}
         if boot:
             return self.recover_at_boot(pending)
@@ -534,16 +529,6 @@ class Host:
             return {"undone": False, "pending": True, "undo_problems": problems}
         self.forget(pending, why)
         return {"undone": True, "pending": False}
-
-    def run_undo(self, steps):
-        """Every step, also after one that failed; gives what went wrong."""
-        problems = []
-        for step in steps:
-            try:
-                self.call(step["call"])
-            except Failed as failed:
-                problems.append(failed.facts)
-        return problems
 
     def restore(self, images):
         """Files as they were; gives what went wrong."""

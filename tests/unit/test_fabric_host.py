@@ -533,3 +533,21 @@ def test_the_program_runs_from_the_bundle_as_the_playbook_starts_it(host: Host) 
     assert json.loads(done.stdout)["changed"] and json.loads(result.read_text()) == json.loads(done.stdout)
     tasks = [task for block in play["tasks"] for task in (*block.get("block", ()), *block.get("always", ()))]
     assert len(tasks) == 3
+
+
+# ---------------------------------------------------------------- a bundle that comes too late
+
+
+def test_a_run_that_was_given_up_does_not_begin(host: Host) -> None:
+    """The controller died while the bundle was on its way; the next one has recovered the host."""
+    assert host.call("recover", "--run", "r1")["changed"] is False
+    late = host.drive(simple(host), "apply", "r1")
+    assert "given up" in late["refused"] and host.live() == ""
+    assert host.drive(simple(host), "apply", "r2")["changed"] is True
+
+
+def test_recovering_a_confirmed_run_changes_nothing(host: Host) -> None:
+    host.drive(simple(host), "apply", "r1")
+    host.drive(simple(host), "confirm", "r1")
+    host.call("recover", "--run", "r1")
+    assert host.drive(simple(host), "apply", "r1")["refused"] == "" and host.live() == "new"

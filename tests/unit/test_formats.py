@@ -201,9 +201,12 @@ def test_runs() -> None:
         "status": "applied",
         "settings": [["eth2 IP MTU", "1500", "9000"]],
     }
+    play = {"event": "ansible", "at": "then", "hosts": 2, "changed": 1}
     records = [
         replay([start, open_]),
-        replay([start | {"kind": "rollback", "undoes": "k3x9ab"}, done, {"event": "end", "at": "later"}]),
+        replay(
+            [start | {"kind": "rollback", "undoes": "k3x9ab"}, play, done, {"event": "end", "at": "later"}]
+        ),
     ]
     _valid("runs", runs_json(records))
     _valid("runs", runs_json([]))

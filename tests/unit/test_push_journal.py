@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdma_fabric.push.journal import FILE, Journal, read, replay
+from rdma_fabric.push.journal import FILE, Journal, Play, read, replay
 from rdma_fabric.push.locks import Held, local_lock
 from tests.support.states import steady
 
@@ -24,6 +24,7 @@ EVENTS: list[dict[str, Any]] = [
     {"event": "node", "node": "leaf\u00e9", "phase": "done", "status": "skipped", "detail": "line\nbreak"},
     {"event": "node", "node": "gpu01", "phase": "committing", "before": {"a": 1}, "wanted": {"a": 2},
      "settings": [["mtu", "1500", "9000"]]},
+    {"event": "ansible", "at": "t1", "hosts": 2, "changed": 1},
     {"event": "node", "node": "gpu01", "phase": "committed"},
     {"event": "interrupted", "at": "t1"},
     {"event": "node", "node": "gpu01", "phase": "done", "status": "applied", "left": False},
@@ -44,7 +45,7 @@ def test_what_is_replayed(tmp_path: Path) -> None:
     _write(tmp_path, EVENTS)
     record = read(tmp_path / FILE)
     assert (record.run, record.started, record.ended, record.lab) == ("abc", "t0", "t2", True)
-    assert record.recovered_by == "def"
+    assert record.recovered_by == "def" and record.plays == (Play(2, 1),)
     node = record.nodes["gpu01"]
     assert (node.phase, node.status, node.wave, node.open) == ("done", "applied", 1, False)
     assert (node.before, node.settings) == ({"a": 1}, (("mtu", "1500", "9000"),))

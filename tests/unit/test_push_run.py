@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rdma_fabric.codec import from_json
 from rdma_fabric.plan.changes import Plan, PlanRow
 from rdma_fabric.platforms._contract import Disturbs
-from rdma_fabric.push.journal import FILE, RunRecord, read
+from rdma_fabric.push.journal import FILE, Play, RunRecord, read
 from rdma_fabric.push.reach import Outcome
 from rdma_fabric.push.recover import recover_runs
 from rdma_fabric.push.rows import GOOD, Row
@@ -195,6 +195,17 @@ def test_shades_of_applied(net: Bench, tmp_path: Path) -> None:
     ]  # fmt: skip
     assert "could not read ports.eth0.mtu.ip" in rows["gpu03"].detail
     assert [rows[name].good for name in GPUS] == [True, False, False, True]
+
+
+def test_a_run_of_ansible_is_counted_once(net: Bench, tmp_path: Path) -> None:
+    play = Play(2, 1)
+    script = {
+        ("commit", name): Outcome(True, observation=observed(net.targets()[name].wanted), play=play)
+        for name in ("gpu01", "gpu02")
+    }
+    run = Pushed(net, tmp_path, script)
+    assert run.rows()["gpu01"].status == "applied"
+    assert run.record.plays == (play,)
 
 
 def test_a_value_that_waits_for_a_reset_holds_nobody_back(net: Bench, tmp_path: Path) -> None:

@@ -11,16 +11,19 @@ import base64
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from rdma_fabric.assets import playbooks
+from rdma_fabric.push import guard
 from rdma_fabric.push.bundle import bundle
+from rdma_fabric.push.journal import Play
 from rdma_fabric.push.reach import Job, Outcome
 from rdma_fabric.transport.credentials import Secrets, scrub
 from rdma_fabric.transport.targets import Target
@@ -66,6 +69,8 @@ class FilePusher:
         self, jobs: Mapping[str, Job], run: str, timer_s: int, *, check: bool = False
     ) -> dict[str, Outcome]:
         """Every node's outcome; the change is live and its dead-man armed where `ok`."""
+        for stale in self.state.glob("ansible-*"):  # of a run whose machine lost power
+            shutil.rmtree(stale, ignore_errors=True)
         # Ansible works in a folder of its own, so every path that it gets is absolute.
         with (
             tempfile.TemporaryDirectory(prefix="ansible-", dir=self.state.absolute()) as temporary,
@@ -75,8 +80,8 @@ class FilePusher:
             self._write(folder, jobs, run, timer_s)
             said = self._ansible(folder, sockets, min(FORKS, len(jobs)), check)
             events = list(_events(folder / "artifacts" / run / "job_events"))
-        found = _results(events)
-        return {name: self._outcome(found.get(name), said) for name in jobs}
+        found, play = _results(events), _play(events)
+        return {name: replace(self._outcome(found.get(name), said), play=play) for name in jobs}
 
     # -- the folder
 
@@ -135,21 +140,14 @@ class FilePusher:
         ]
         words += ["--cmdline", f"--forks {forks}{' --check' if check else ''}"]
         try:
-            done = subprocess.run(
-                words,
-                env=_environment(folder, sockets),
-                capture_output=True,
-                text=True,
-                timeout=RUN_S,
-                check=False,
-            )
+            out, err = _guarded(words, _environment(folder, sockets), (str(folder), sockets))
         except subprocess.TimeoutExpired:
             return f"Ansible did not end within {RUN_S:.0f} s"
         except OSError as error:
             return f"Ansible could not be started: {error}"
         kept = folder / "artifacts" / ident / "stdout"
         told = kept.read_text(encoding="utf-8", errors="replace") if kept.is_file() else ""
-        said = (done.stderr.strip() or told.strip() or done.stdout.strip()).splitlines()
+        said = (err.strip() or told.strip() or out.strip()).splitlines()
         return scrub(f"Ansible: {said[-1]}", self.secrets) if said else "Ansible told nothing of this host"
 
     def _outcome(self, result: Mapping[str, Any] | None, said: str) -> Outcome:
@@ -170,6 +168,36 @@ class FilePusher:
         if "problem" in result:
             return Outcome(False, scrub(str(result["problem"]), self.secrets), "session")
         return Outcome(True)
+
+
+def _guarded(words: list[str], environment: Mapping[str, str], folders: tuple[str, ...]) -> tuple[str, str]:
+    """(stdout, stderr) of a program that ends with us, however we end: its guard watches our end of a pipe.
+
+    TimeoutExpired after RUN_S seconds, when the program has been ended.
+    """
+    reading, writing = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-I", guard.__file__, str(reading), *folders, "--", *words],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            pass_fds=(reading,),
+            start_new_session=True,
+        )
+        try:
+            return process.communicate(timeout=RUN_S)
+        except BaseException:  # also Ctrl-C, which a session of its own does not get
+            os.close(writing)
+            writing = -1
+            process.communicate()
+            raise
+    finally:
+        os.close(reading)
+        if writing >= 0:
+            os.close(writing)
 
 
 def _ident(folder: Path) -> str:
@@ -210,6 +238,17 @@ def _events(folder: Path) -> Iterator[Mapping[str, Any]]:
             continue
         if isinstance(data, dict):
             yield data
+
+
+def _play(events: Iterable[Mapping[str, Any]]) -> Play:
+    """What Ansible itself counts: hosts of the play, and those of them that it says were changed."""
+    hosts, changed = set[str](), set[str]()
+    for event in events:
+        if event.get("event") == "playbook_on_stats":
+            counts = event.get("event_data") or {}
+            hosts |= {host for word in ("ok", "dark", "failures") for host in counts.get(word) or {}}
+            changed |= {host for host, count in (counts.get("changed") or {}).items() if count}
+    return Play(len(hosts), len(changed))
 
 
 def _results(events: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

@@ -45,6 +45,14 @@ class NodeRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Play:
+    """One Ansible run by its own count; nodes that took part in it share one object."""
+
+    hosts: int
+    changed: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunRecord:
     """A whole run as replayed."""
 
@@ -58,6 +66,8 @@ class RunRecord:
     """Rollback runs: the run whose settings they bring back."""
     nodes: Mapping[str, NodeRecord] = field(default_factory=dict)
     recovered_by: str = ""
+    plays: tuple[Play, ...] = ()
+    """Ansible runs, in their order."""
 
     @property
     def unfinished(self) -> bool:
@@ -137,6 +147,9 @@ def replay(events: Iterable[Mapping[str, Any]]) -> RunRecord:
             record = replace(record, started=event["at"], **{key: event[key] for key in keys if key in event})
         elif kind == "end":
             record = replace(record, ended=event["at"])
+        elif kind == "ansible":
+            play = Play(int(event["hosts"]), int(event["changed"]))
+            record = replace(record, plays=(*record.plays, play))
         elif kind == "recovered":
             record = replace(record, recovered_by=event["by"])
     return replace(record, nodes=nodes)

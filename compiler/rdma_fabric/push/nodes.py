@@ -139,7 +139,8 @@ class NodeReach:
         read = self._each(good, lambda session, job: self._read_back(session, job))
         found = {name: one for name, one in fresh.items() if not one.ok}
         for name, one in pushed.items():
-            found[name] = replace(read[name], pending_reset=one.pending_reset) if name in read else one
+            seen = read.get(name, one)
+            found[name] = replace(seen, pending_reset=one.pending_reset, play=one.play)
         return found
 
     def _look_again(self, session: Session, job: Job) -> Outcome:

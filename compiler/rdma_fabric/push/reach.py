@@ -8,6 +8,7 @@ from typing import Protocol
 
 from rdma_fabric.hardware import Hardware
 from rdma_fabric.platforms._contract import Change, Dialect
+from rdma_fabric.push.journal import Play
 from rdma_fabric.state import NodeState, Observation
 
 
@@ -39,6 +40,8 @@ class Outcome:
     pending_reset: bool = False
     clean: bool = False
     """It failed, and the node is as it was before."""
+    play: Play | None = None
+    """The Ansible run that the node was in."""
 
     @property
     def untouched(self) -> bool:

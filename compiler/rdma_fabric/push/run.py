@@ -124,6 +124,17 @@ class Push:
             [{"event": "node", "node": name, "phase": phase, "at": self.clock()} for name in names]
         )
 
+    def _plays(self, committed: Mapping[str, Outcome]) -> None:
+        """Every Ansible run, by its own count of hosts and changes."""
+        plays = {id(one.play): one.play for one in committed.values() if one.play is not None}
+        if plays:
+            self.journal.append(
+                [
+                    {"event": "ansible", "at": self.clock(), "hosts": one.hosts, "changed": one.changed}
+                    for one in plays.values()
+                ]
+            )
+
     def _finish(self, name: str, status: Status, detail: str = "") -> None:
         row = self.plan.row(name)
         assert row is not None
@@ -151,6 +162,7 @@ class Push:
         jobs = {name: self._job(name) for name in names}
         self.journal.append([self._before(name) for name in names])
         committed = self.reach.commit(jobs, self.settings.run, self.settings.timer_s)
+        self._plays(committed)
         self._phase([name for name in names if not committed[name].untouched], "committed")
         good = {name: jobs[name] for name in names if self._proved(name, committed[name])}
         bad = {name: jobs[name] for name in names if name not in good}

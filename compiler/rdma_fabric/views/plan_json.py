@@ -109,6 +109,7 @@ def runs_json(records: Sequence[RunRecord]) -> str:
             "lab": one.lab,
             "unfinished": one.unfinished,
             "recovered_by": one.recovered_by,
+            "ansible": [{"hosts": play.hosts, "changed": play.changed} for play in one.plays],
             "nodes": {
                 name: {
                     "phase": node.phase,

@@ -42,6 +42,7 @@ def _line(one: RunRecord) -> str:
 def run_text(record: RunRecord, out: Output) -> str:
     """One run with its nodes."""
     lines = [runs_text([record])]
+    lines += [f"  Ansible: {one.hosts} hosts, {one.changed} changed" for one in record.plays]
     for name, node in record.nodes.items():
         lines.append(f"  {name}: {_node(node)}")
         if out.verbose or node.phase != "done":
