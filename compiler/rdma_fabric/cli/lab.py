@@ -15,6 +15,8 @@ MISHAPS = (
     *("forget",),
 )
 """Kinds that befall a host once (`lab.breaks.MISHAPS`), written out because the lab loads slowly."""
+AILMENTS = ("counter", "speed", "active-mtu", "blackhole")
+"""Kinds that ail a port until it is mended (`lab.ailments.AILMENTS`)."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,9 +50,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     fault.add_argument("node")
     fault.add_argument(
         "kind",
-        choices=(*KINDS, *MISHAPS),
+        choices=(*KINDS, *MISHAPS, *AILMENTS),
         metavar="KIND",
-        help="refuse, ignore or drop a matching line; hold at commit; unreachable; slow; on hosts also, "
+        help="refuse, ignore or drop a matching line; hold at commit; unreachable; slow; a port: "
+        "counter PORT NAME=RATE, speed PORT 100G, active-mtu|blackhole PORT BYTES; on hosts also, "
         "once: mtu PORT [BYTES], pfc|trust|ecn|flap|reload PORT, module NAME, lldpad [PORT], "
         "nv PORT NAME=VALUE, firmware PORT VERSION, sysctl KEY=VALUE, forget FILE",
     )
@@ -62,7 +65,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     fault.add_argument("--times", type=int, default=0, help="works this often only")
     mend = verb("mend", "take a node's faults away (not what befell a host: set that right)")
     mend.add_argument("node")
-    mend.add_argument("kind", nargs="?", default="", choices=("", *KINDS))
+    mend.add_argument("kind", nargs="?", default="", choices=("", *KINDS, *AILMENTS))
     verb("release", "let a held commit go on").add_argument("node")
     verb("reboot", "reboot a node: what was not saved is lost").add_argument("node")
     somebody = verb("somebody", "type lines on a node as another administrator would")
@@ -126,7 +129,7 @@ def _status(options: argparse.Namespace, folder: Path) -> int:
         out.data(json.dumps({"version": 1, "nodes": nodes, "skipped": dict(info.skipped)}, indent=1))
         return 0
     for name, node in info.nodes.items():
-        faults = ", ".join(" ".join(filter(None, (one.kind, one.pattern))) for one in node.breaks)
+        faults = ", ".join([*(f"{one.kind} {one.pattern}".strip() for one in node.breaks), *node.ailments])
         held = f", holding: {node.held[0]}" if node.held else ""
         text = f"{name:<16} {node.endpoint.platform:<12} {node.endpoint.host}:{node.endpoint.port}"
         out.data(f"{text}  logins {node.logins}{f', broken: {faults}' if faults else ''}{held}")
@@ -142,6 +145,11 @@ def _break(options: argparse.Namespace, folder: Path) -> int:
         if options.seconds or options.after or options.times:
             raise fabric.LabError(f"{options.kind} happens once and at once: no --seconds, --after, --times")
         common.output(options).say(fabric.mishap(folder, options.node, options.kind, options.words))
+        return 0
+    if options.kind in AILMENTS:
+        if options.seconds or options.after or options.times:
+            raise fabric.LabError(f"{options.kind} lasts until `lab mend`: no --seconds, --after, --times")
+        fabric.ail(folder, options.node, options.kind, options.words)
         return 0
     if len(options.words) > 1:
         raise fabric.LabError(f"write the regular expression of {options.kind} as one word, in quotes")

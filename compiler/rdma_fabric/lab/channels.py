@@ -7,16 +7,17 @@ import hmac
 import logging
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import asyncssh
 
 from rdma_fabric.lab.breaks import Breaks, parts
 from rdma_fabric.lab.discovery import device_class
 from rdma_fabric.lab.fabric import Endpoint, LabNode, LogEntry
+from rdma_fabric.lab.hosttools.health import Health
 from rdma_fabric.lab.processes import Channel, spawn
 from rdma_fabric.lab.simulators._contract import Clock, Device, Reply, Result, Session
 from rdma_fabric.lab.terminal import Editor, Typed, ended, wire
@@ -47,6 +48,9 @@ class Host(Protocol):
     def sftp_argv(self) -> list[str]:
         """What to run for the sftp subsystem."""
 
+    def tell(self, health: Mapping[str, Any]) -> None:
+        """Let its tools know what its ports count and what ails them."""
+
 
 class Dropped(Exception):
     """A break cuts the connection here."""
@@ -73,12 +77,19 @@ class Node:
     refused: int = 0
     away: bool = False
     error: str = ""
+    health: Health = field(init=False)
+    """What its ports have counted and what ails them; the lab's nodes are used, not new."""
+
+    def __post_init__(self) -> None:
+        """Counters start with the history of a used node."""
+        self.health = Health(self.name, self.clock, worn=True)
 
     def simulator(self) -> Device:
         """The simulated device, made when first asked for and up to the clock."""
         if self.device is None:
             try:
-                self.device = device_class(self.plan.facts.platform)(self.plan.facts, self.clock)
+                made = device_class(self.plan.facts.platform)
+                self.device = made(self.plan.facts, self.clock, health=self.health)
             except Exception as error:
                 self.error = f"{type(error).__name__}: {error}"
                 raise

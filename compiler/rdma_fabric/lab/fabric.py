@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from rdma_fabric.lab.ailments import Ailment
 from rdma_fabric.lab.breaks import Break, BreakError, Mishap
 from rdma_fabric.lab.control import ControlError, call
 from rdma_fabric.lab.simulators._contract import DeviceFacts, PortFact
@@ -84,7 +85,10 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """What a node of a running lab does now; `held` are the lines that wait for `release`."""
+    """What a node of a running lab does now; `held` are the lines that wait for `release`.
+
+    `ailments` are the words of what ails its ports.
+    """
 
     endpoint: Endpoint
     mgmt: str = ""
@@ -94,6 +98,7 @@ class NodeStatus:
     breaks: tuple[Break, ...] = ()
     held: tuple[str, ...] = ()
     error: str = ""
+    ailments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +209,7 @@ def status(directory: Path) -> LabInfo | None:
         data["endpoint"] = Endpoint(**data["endpoint"])
         data["breaks"] = tuple(Break.from_json(fault) for fault in data["breaks"])
         data["held"] = tuple(data["held"])
+        data["ailments"] = tuple(data["ailments"])
         nodes[name] = NodeStatus(**data)
     return LabInfo(directory, found["pid"], nodes, found["skipped"])
 
@@ -271,8 +277,18 @@ def mishap(directory: Path, node: str, kind: str, words: Sequence[str]) -> str:
     return str(_ask(directory, "mishap", node=node, kind=fault.kind, words=list(fault.words)))
 
 
+def ail(directory: Path, node: str, kind: str, words: Sequence[str]) -> Ailment:
+    """Let something ail a port until `mend` (kinds: `ailments.Ailment`); LabError when it cannot be."""
+    try:
+        found = Ailment.of(kind, tuple(words))
+    except BreakError as error:
+        raise LabError(str(error)) from error
+    _ask(directory, "ail", node=node, ailment=asdict(found))
+    return found
+
+
 def mend(directory: Path, node: str, kind: str = "") -> None:
-    """End a node's faults (of one kind); held lines go through."""
+    """End a node's faults and ailments (of one kind); held lines go through."""
     _ask(directory, "mend", node=node, kind=kind)
 
 

@@ -76,6 +76,11 @@ def _places(nodes: Iterable[LabNode]) -> Iterator[tuple[tuple[str, str], tuple[s
                 yield (node.facts.name, name), (adapter(node.facts.name, name, one.get("ibdev", "")), 1)
 
 
+def place(node: LabNode, port: str) -> tuple[str, int]:
+    """Name and port number in ibsim of an InfiniBand port; KeyError for others."""
+    return {name: where for (_, name), where in _places((node,))}[port]
+
+
 def _port(port: Any, where: Mapping[tuple[str, str], tuple[str, int]], number: int) -> _Port:
     peer, peer_port = where.get((port.peer_node, port.peer_port), ("", 0))
     return _Port(number, peer, peer_port, port.speed_gbps)
@@ -140,6 +145,14 @@ class Ibsim:
             raise LabError("the lab has no InfiniBand")
         stdin.write(f"{line}\n".encode())
         stdin.flush()
+
+    def count(self, node: str, port: int, field_name: str, value: int) -> None:
+        """Set a counter of PortCounters, whose error counters end at 65,535 and stay there."""
+        stdin: IO[bytes] | None = self._process.stdin if self._process else None
+        if stdin is not None:
+            line = f'PerformanceSet "{node}"[{port}] PortCounters.{field_name}={min(value, 0xFFFF)}'
+            stdin.write(f"{line}\n".encode())
+            stdin.flush()
 
     def stop(self) -> None:
         """End it; tools that still speak to it lose their device."""

@@ -32,13 +32,14 @@ import asyncssh
 
 from rdma_fabric.lab import control, fabric
 from rdma_fabric.lab.addresses import allow_files, bind, bound
-from rdma_fabric.lab.breaks import Break
+from rdma_fabric.lab.ailments import AILMENTS, OF_INFINIBAND, Ailment, afflict, heal, shown
+from rdma_fabric.lab.breaks import Break, BreakError
 from rdma_fabric.lab.channels import Host, Login, Node, logged, serve_switch
 from rdma_fabric.lab.control import ControlError
 from rdma_fabric.lab.discovery import device_class
 from rdma_fabric.lab.fabric import Endpoint, LabError, LabNode, NodeStatus
 from rdma_fabric.lab.hosttools.store import HOME
-from rdma_fabric.lab.ibsim import Ibsim, has_infiniband
+from rdma_fabric.lab.ibsim import Ibsim, has_infiniband, place
 from rdma_fabric.lab.processes import Channel, ended, output
 from rdma_fabric.lab.sftp import DeviceFiles
 
@@ -130,6 +131,7 @@ class Lab:
             if self._ibsim is not None:
                 node.host.ibsim = self._ibsim.socket
             node.host.start()
+            self._tell(node)
         except (OSError, RuntimeError) as error:
             return f"no sandbox: {error}"
         return ""
@@ -141,6 +143,10 @@ class Lab:
             return
         kept = json.loads(path.read_text())
         self._born = time.monotonic() - kept["clock"]
+        for name, health in kept.get("health", {}).items():
+            if name in self._nodes:
+                self._nodes[name].health.load(health)
+                self._tell(self._nodes[name])
         for name, data in kept["devices"].items():
             node = self._nodes.get(name)
             if node is not None and node.plan.kind == "switch":
@@ -159,7 +165,9 @@ class Lab:
             for node in self._nodes.values()
             if node.device is not None
         }
-        _write(self._state / fabric.KEPT, json.dumps({"clock": self.clock(), "devices": devices}).encode())
+        health = {node.name: node.health.to_json() for node in self._nodes.values()}
+        kept = {"clock": self.clock(), "devices": devices, "health": health}
+        _write(self._state / fabric.KEPT, json.dumps(kept).encode())
 
     def _write_files(self) -> None:
         """Host keys, client key and addresses, readable for the owner only."""
@@ -252,6 +260,17 @@ class Lab:
             for node in self._nodes.values():
                 if node.device is not None:
                     node.device.tick()
+                if self._ibsim is not None and node.health.rates:
+                    self._count_infiniband(node, self._ibsim)
+
+    def _count_infiniband(self, node: Node, ibsim: Ibsim) -> None:
+        """Hand the counters that grow to ibsim, where the real tools read them."""
+        plan = node.plan.host.get("ib", {})
+        for port, counters in node.health.rates.items():
+            for name in counters:
+                if port in plan and name in OF_INFINIBAND:
+                    where = place(node.plan, port)
+                    ibsim.count(*where, OF_INFINIBAND[name], node.health.count(port, name))
 
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -282,6 +301,7 @@ class Lab:
             "running": self._running,
             "break": self._break,
             "mishap": self._mishap,
+            "ail": self._ail,
             "mend": self._mend,
             "release": self._release,
             "sessions": self._sessions,
@@ -318,6 +338,7 @@ class Lab:
                 node.breaks.active(),
                 tuple(node.held.values()),
                 node.error,
+                shown(node.health),
             )
             nodes[node.name] = asdict(status)
         return {"pid": os.getpid(), "nodes": nodes, "skipped": self._skipped}
@@ -329,6 +350,8 @@ class Lab:
             await asyncio.to_thread(node.host.start)
         else:
             node.simulator().reboot()
+        node.health.restart()
+        self._tell(node)
         seconds = float(arguments["seconds"])
         node.away = seconds > 0
         if node.away:
@@ -376,8 +399,27 @@ class Lab:
             raise ControlError(text.strip())
         return text.strip()
 
+    async def _ail(self, node: Node, arguments: Mapping[str, Any]) -> None:
+        try:
+            changed = afflict(node, Ailment(**arguments["ailment"]), self._nodes)
+        except BreakError as error:
+            raise ControlError(str(error)) from error
+        for one in changed:
+            self._tell(one)
+
+    def _tell(self, node: Node) -> None:
+        """A sandbox's tools read health from a file; their clock is the machine's, not ours."""
+        if node.host is not None:
+            node.host.tell(node.health.to_json(behind=self._born))
+
     async def _mend(self, node: Node, arguments: Mapping[str, Any]) -> None:
-        node.breaks.remove(arguments["kind"])
+        kind = arguments["kind"]
+        if not kind or kind in AILMENTS:
+            for one in heal(node, kind, self._nodes):
+                self._tell(one)
+        if kind in AILMENTS:
+            return
+        node.breaks.remove(kind)
         if not node.breaks.has("hold"):
             node.let_go()
         self._settle(node)

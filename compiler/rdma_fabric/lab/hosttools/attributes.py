@@ -1,14 +1,15 @@
 """Writable attributes of hardware that is not there, as sysfs, configfs and debugfs show them.
 
-net/<if>/qos and ecn, infiniband/<ibdev>/tc (vendor stack of mlx5), config/rdma_cm, config/bnxt_re and
-config/irdma, debug/mlx5/<bdf>/cc_params. A refusal is an OSError, which the writer's write(2) returns.
+net/<if>/qos and ecn, infiniband/<ibdev>/tc (vendor stack of mlx5) and counters, config/rdma_cm,
+config/bnxt_re and config/irdma, debug/mlx5/<bdf>/cc_params. A refusal is an OSError, which the
+writer's write(2) returns.
 """
 
 from __future__ import annotations
 
 import errno
 
-from . import bnxt_cc, store
+from . import bnxt_cc, counting, store
 from .driver import RDMA_DRIVERS, nic, refuse
 from .nodes import File, Folder, integer
 
@@ -105,6 +106,7 @@ def tree() -> Folder:
     root = Folder()
     ports = store.facts()["ports"]
     for port in ports:
+        counting.attributes(root, port)
         if port["nic"] == "mlx5" and port["stack"] != "inbox":
             tclass = File(lambda p=port: _tclass(p), lambda text, p=port: _set_tclass(p, text))  # type: ignore[misc]
             root.at(["infiniband", port["ibdev"], "tc", "1"]).add("traffic_class", tclass)

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 
-from . import store
+from . import counting, store
 from .driver import ANY, DGRAM, DSCP, ETHERTYPE, STREAM, Nic, nic
 
 TYPE_CHECKING = False
@@ -217,14 +217,14 @@ def _merge(old: list[int], new: dict[int, int]) -> list[int]:
 
 
 def _pfc_show(port: Nic, words: list[str], options: dict[str, bool]) -> None:
-    state, counters = port.port, port.port["counters"]
+    state = port.port
     values: dict[str, object] = {"pfc_cap": port.pfc_cap, "macsec_bypass": False, "delay": state["cable"]}
     values["prio_pfc"] = state["pfc"]
     lines = [f"pfc-cap {port.pfc_cap} macsec-bypass off delay {state['cable']} "]
     lines.append(_row("prio-pfc", list(state["pfc"])))
     if options["statistics"]:
-        for name, counter in (("requests", "tx_prio{}_pause"), ("indications", "rx_prio{}_pause")):
-            counts = [counters.get(counter.format(priority), 0) for priority in range(8)]
+        for name, way in (("requests", "tx"), ("indications", "rx")):
+            counts = counting.pauses(port.facts["netdev"], way)
             values[name] = counts
             lines.append(_row(name, list(counts)))
     _out(options, values, lines)

@@ -60,6 +60,7 @@ INTERNAL = {
     "ip": "iplink",
     "fabric-boot": "boot",
     "fabric-break": "faults",
+    "fabric-health": "health",
     "fabric-ib": "ib",
     "fabric-init": "init",
     "fabric-sftp": "sftp",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import store, versions
+from . import counting, health, store, versions
 from .driver import DRIVERS, HOST, IEEE, LLD_MANAGED
 
 TYPE_CHECKING = False
@@ -24,6 +24,7 @@ _LONG = {
     "--statistics": "-S",
     "--module-info": "-m",
     "--dump-module-eeprom": "-m",
+    "--include-statistics": "-I",
 }
 _UNSUPPORTED = "netlink error: Operation not supported"
 _RING_MOST = 8192
@@ -36,6 +37,11 @@ def main(name: str, arguments: list[str]) -> int:
     if words[:1] in (["--version"], ["-V"]):
         sys.stdout.write("ethtool version 6.1\n")
         return 0
+    if words[:1] in (["-I"], ["--include-statistics"]):
+        words.pop(0)
+        if words[:1] != ["--show-fec"]:
+            return _fail("ethtool: bad command line argument(s)\nFor more information run ethtool -h", 1)
+        words.append("statistics")
     flag = _LONG.get(words[0], words[0]) if words and words[0].startswith("-") else ""
     if flag:
         words.pop(0)
@@ -80,7 +86,7 @@ def _virtual(flag: str, netdev: str) -> int:
 
 def _settings(facts: PortFacts, port: Port, words: list[str]) -> int:
     link = store.carrier(facts["netdev"])
-    speed = f"{facts['gbps'] * 1000}Mb/s" if link else "Unknown!"
+    speed = f"{health.here().gbps(facts['netdev'], facts['gbps']) * 1000}Mb/s" if link else "Unknown!"
     sys.stdout.write(
         f"Settings for {facts['netdev']}:\n"
         f"\tSupported ports: [ Backplane ]\n"
@@ -172,13 +178,16 @@ def _names(nic: str) -> list[str]:
     """Counters that each driver has, those about pause and loss among them."""
     stems: tuple[str, ...]
     if nic == "bnxt":
-        names = ["rx_total_frames", "tx_total_frames", "rx_total_discard_pkts", "link_down_events"]
+        names = ["rx_total_frames", "tx_total_frames", "rx_total_discard_pkts", "tx_total_discard_pkts"]
+        names += ["rx_fcs_err_frames", "rx_pcs_symbol_err", "rx_fec_uncorrectable_blocks", "link_down_events"]
         stems = ("rx_pfc_ena_frames_pri{}", "tx_pfc_ena_frames_pri{}", "rx_bytes_pri{}", "tx_bytes_pri{}")
     elif nic == "irdma":
-        names = ["rx_packets", "tx_packets", "rx_dropped.nic", "rx_crc_errors.nic", "link_xoff_rx.nic"]
+        names = ["rx_packets", "tx_packets", "rx_dropped.nic", "tx_dropped_link_down.nic"]
+        names += ["rx_crc_errors.nic", "illegal_bytes.nic", "link_xoff_rx.nic"]
         stems = tuple(f"{way}_priority_{{}}_{what}.nic" for way in ("tx", "rx") for what in ("xon", "xoff"))
     else:
-        names = ["rx_packets", "tx_packets", "rx_discards_phy", "rx_out_of_buffer", "rx_crc_errors_phy"]
+        names = ["rx_packets", "tx_packets", "rx_ecn_mark", "rx_discards_phy", "tx_discards_phy"]
+        names += ["rx_out_of_buffer", "rx_crc_errors_phy", "rx_symbol_err_phy"]
         names += ["link_down_events_phy", "tx_pause_storm_warning_events", "tx_pause_storm_error_events"]
         both = [f"{way}_prio{{}}_{what}" for way in ("rx", "tx") for what in _PER_PRIORITY]
         stems = (*both, "rx_prio{}_discards", "rx_prio{}_buf_discard")
@@ -187,9 +196,23 @@ def _names(nic: str) -> list[str]:
 
 def _statistics(facts: PortFacts, port: Port, words: list[str]) -> int:
     downs = dict.fromkeys(("link_down_events_phy", "link_down_events"), port["bounces"])
-    counters = {**downs, **port["counters"]}
+    counters = {**downs, **port["counters"], **counting.ethtool(facts)}
     rows = "".join(f"     {name}: {counters.get(name, 0)}\n" for name in _names(facts["nic"]))
     sys.stdout.write(f"NIC statistics:\n{rows}")
+    return 0
+
+
+def _fec(facts: PortFacts, port: Port, words: list[str]) -> int:
+    """`--show-fec`, with `-I` what FEC has done (ethtool's netlink/fec.c)."""
+    if facts["parent"]:
+        return _fail(_UNSUPPORTED, 1)
+    sys.stdout.write(
+        f"FEC parameters for {facts['netdev']}:\nSupported/Configured FEC encodings: Auto Off RS\n"
+        "Active FEC encoding: RS\n"
+    )
+    if words == ["statistics"]:
+        bad = counting.fec(facts)
+        sys.stdout.write(f"Statistics:\n  corrected_blocks: 0\n  uncorrectable_blocks: {bad}\n")
     return 0
 
 
@@ -250,6 +273,7 @@ _COMMANDS = {
     "-g": _rings,
     "-G": _set_rings,
     "-S": _statistics,
+    "--show-fec": _fec,
     "-m": _module,
     "--show-tunable": _show_tunable,
     "--get-tunable": _show_tunable,

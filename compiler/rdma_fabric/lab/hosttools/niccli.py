@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 
-from . import store, versions
+from . import health, store, versions
 from .driver import DGRAM, DSCP, ETHERTYPE, STREAM, Nic, nic
 
 TYPE_CHECKING = False
@@ -94,7 +94,7 @@ def _interactive(port: PortFacts) -> int:
 
 def _list() -> None:
     for index, port in enumerate(ports(), 1):
-        speed = f"1x{port['gbps']}G"
+        speed = f"1x{health.here().gbps(port['netdev'], port['gbps'])}G"
         sys.stdout.write(
             f"{index} ) Broadcom BCM57608 {speed} QSFP-DD PCIe Ethernet NIC (Adp#{index} Port#1)\n"
             f"     Device Interface Name     : {port['netdev']}\n"

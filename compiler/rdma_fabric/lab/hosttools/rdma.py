@@ -13,7 +13,7 @@ import json
 import os
 import sys
 
-from . import nvparams, store, versions
+from . import health, nvparams, store, versions
 from .driver import RDMA_DRIVERS
 
 TYPE_CHECKING = False
@@ -77,8 +77,41 @@ def _ports() -> list[PortFacts]:
     return [port for port in store.facts()["ports"] if here(port)]
 
 
+# Gbit/s -> width, speed of a lane in Gbit/s, its name (mlx5: translate_eth_ext_proto_oper).
+_LANES = {
+    10: (1, 10, "QDR"),
+    25: (1, 25, "EDR"),
+    40: (4, 10, "QDR"),
+    50: (1, 50, "HDR"),
+    100: (4, 25, "EDR"),
+    200: (4, 50, "HDR"),
+    400: (4, 100, "NDR"),
+    800: (8, 100, "NDR"),
+}
+_WIDTHS = {1: 1, 4: 2, 8: 4}
+_SPEEDS = {10: ("10.0 Gbps", 8), 25: ("25.0 Gbps", 32), 50: ("50.0 Gbps", 64), 100: ("100.0 Gbps", 128)}
+
+
+def lanes(port: PortFacts) -> tuple[int, int, str]:
+    """Width of the link, Gbit/s of one lane, and its name."""
+    gbps = health.here().gbps(port["netdev"], port["gbps"])
+    return _LANES.get(gbps, _LANES[max((known for known in _LANES if known <= gbps), default=10)])
+
+
+def rate(port: PortFacts) -> str:
+    """`rate` of a port in sysfs (kernel: rate_show)."""
+    width, speed, name = lanes(port)
+    return f"{width * speed} Gb/sec ({width}X {name})"
+
+
 def active_mtu(port: PortFacts) -> tuple[int, int]:
     """The RoCE MTU of a port in bytes, and its number in the InfiniBand enumeration."""
+    size, number = _active_mtu(port)
+    least = health.here().active_mtus.get(port["netdev"], size)
+    return (least, (least >> 7).bit_length() - 1) if least < size else (size, number)
+
+
+def _active_mtu(port: PortFacts) -> tuple[int, int]:
     room = store.mtu(lag(port) or port["netdev"]) - (0 if port["nic"] == "irdma" else _OVERHEAD)
     for number, size in ((5, 4096), (4, 2048), (3, 1024), (2, 512)):
         if room >= size:
@@ -127,8 +160,25 @@ def _devinfo(arguments: list[str]) -> int:
         _say(f"\t\t\tstate:\t\t\t{state}\n\t\t\tmax_mtu:\t\t4096 (5)")
         _say(f"\t\t\tactive_mtu:\t\t{size} ({number})")
         _say("\t\t\tsm_lid:\t\t\t0\n\t\t\tport_lid:\t\t0\n\t\t\tport_lmc:\t\t0x00")
-        _say("\t\t\tlink_layer:\t\tEthernet\n")
+        _say("\t\t\tlink_layer:\t\tEthernet")
+        if {"-v", "--verbose", "-vv"} & set(arguments):
+            _verbose(port)
+        _say("")
     return 0
+
+
+def _verbose(port: PortFacts) -> None:
+    """What `-v` adds to a port, in the order of rdma-core's `devinfo.c`."""
+    width, speed, _ = lanes(port)
+    text, number = _SPEEDS[speed]
+    up = store.carrier(port["netdev"])
+    _say("\t\t\tmax_msg_sz:\t\t0x40000000\n\t\t\tport_cap_flags:\t\t0x04010000")
+    _say("\t\t\tport_cap_flags2:\t0x0000\n\t\t\tmax_vl_num:\t\tinvalid value (0)")
+    _say("\t\t\tbad_pkey_cntr:\t\t0x0\n\t\t\tqkey_viol_cntr:\t\t0x0\n\t\t\tsm_sl:\t\t\t0")
+    _say("\t\t\tpkey_tbl_len:\t\t1\n\t\t\tgid_tbl_len:\t\t255\n\t\t\tsubnet_timeout:\t\t0")
+    _say(f"\t\t\tinit_type_reply:\t0\n\t\t\tactive_width:\t\t{width}X ({_WIDTHS[width]})")
+    _say(f"\t\t\tactive_speed:\t\t{text} ({number})")
+    _say(f"\t\t\tphys_state:\t\t{'LINK_UP (5)' if up else 'DISABLED (3)'}")
 
 
 def _rdma(arguments: list[str]) -> int:

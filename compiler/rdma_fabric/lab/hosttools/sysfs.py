@@ -1,7 +1,7 @@
 """What /sys shows of a port: its netdev, its PCI function and its RDMA device, which come and go."""
 
 # pathlib costs start-up time, which each call of a tool pays.
-# ruff: noqa: PTH102, PTH103, PTH108, PTH114, PTH115, PTH123, PTH208, PTH211
+# ruff: noqa: PTH102, PTH103, PTH108, PTH112, PTH114, PTH115, PTH123, PTH208, PTH211
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import os
 import shutil
 from contextlib import contextmanager
 
-from . import rdma, store, versions
+from . import counting, health, rdma, store, versions
 from .driver import DRIVERS
 
 TYPE_CHECKING = False
@@ -63,7 +63,7 @@ def _add_net(port: PortFacts) -> None:
     netdev = port["netdev"]
     root, real = f"{_NET}/{netdev}", f"/sys/devices/virtual/net/{netdev}"
     os.mkdir(root)
-    texts(root, {"speed": str(port["gbps"] * 1000), "duplex": "full"})
+    texts(root, {"speed": str(health.here().gbps(netdev, port["gbps"]) * 1000), "duplex": "full"})
     for name in set(os.listdir(real)) - {"speed", "duplex"}:
         os.symlink(f"../../../devices/virtual/net/{netdev}/{name}", f"{root}/{name}")
     if port["nic"] == "ib":
@@ -197,8 +197,20 @@ def add_rdma(port: PortFacts) -> None:
     texts(folder, {"fw_ver": versions.rdma(port), "node_type": kind, "node_guid": colons})
     texts(f"{folder}/ports/1", {"link_layer": "Ethernet", "state": "4: ACTIVE", "phys_state": "5: LinkUp"})
     texts(f"{folder}/ports/1/gid_attrs/ndevs", {"0": port["netdev"]})
+    texts(f"{folder}/ports/1", {"rate": rdma.rate(port)})
+    counting.show(port, folder)
     if port["nic"] == "mlx5" and port["stack"] != "inbox" and not os.path.lexists(f"{folder}/tc"):
         os.symlink(f"{store.ATTRIBUTES}/infiniband/{port['ibdev']}/tc", f"{folder}/tc")
+
+
+def speeds() -> None:
+    """Bring the files that hold a speed up to date: links came up with another one."""
+    found = health.here()
+    for port in store.facts()["ports"]:
+        if os.path.isdir(f"{_NET}/{port['netdev']}"):
+            texts(f"{_NET}/{port['netdev']}", {"speed": str(found.gbps(port["netdev"], port["gbps"]) * 1000)})
+        if rdma.here(port):
+            texts(f"{_RDMA}/{port['ibdev']}/ports/1", {"rate": rdma.rate(port)})
 
 
 def remove_rdma(port: PortFacts) -> None:

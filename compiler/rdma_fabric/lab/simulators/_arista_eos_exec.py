@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from rdma_fabric.lab.simulators import _arista_eos_counters as counters
 from rdma_fabric.lab.simulators import _arista_eos_show as show
 from rdma_fabric.lab.simulators._arista_eos_commands import (
     Place,
@@ -203,7 +204,8 @@ class EosSession(Session):
 
     def view(self, config: Config | None = None) -> View:
         """What show commands see: always the running configuration unless told otherwise."""
-        return View(self.device.facts, config or self.device.running_config, self.device.uptime)
+        device = self.device
+        return View(device.facts, config or device.running_config, device.uptime, device.health)
 
 
 def seconds(text: str) -> int:
@@ -556,7 +558,27 @@ def _show_flow_control(session: EosSession, _: Args) -> Shown:
 
 @_shows("show interfaces counters queue detail")
 def _show_queue_counters(session: EosSession, _: Args) -> Shown:
-    return show.queue_counters(session.view())
+    return counters.queues(session.view())
+
+
+@_shows("show interfaces counters errors", "show interfaces {name} counters errors")
+def _show_errors(session: EosSession, args: Args) -> Shown:
+    return counters.errors(session.view(), args.word("name"))
+
+
+@_shows("show interfaces counters discards", "show interfaces {name} counters discards")
+def _show_discards(session: EosSession, args: Args) -> Shown:
+    return counters.discards(session.view(), args.word("name"))
+
+
+@_shows("show interfaces phy detail", "show interfaces {name} phy detail")
+def _show_phy(session: EosSession, args: Args) -> Shown:
+    return counters.phy(session.view(), args.word("name"))
+
+
+@_shows("show interfaces status", "show interfaces {name} status")
+def _show_status(session: EosSession, args: Args) -> Shown:
+    return counters.status(session.view(), args.word("name"))
 
 
 @_shows("show priority-flow-control", "show priority-flow-control status")
@@ -566,7 +588,7 @@ def _show_pfc(session: EosSession, _: Args) -> Shown:
 
 @_shows("show priority-flow-control counters")
 def _show_pfc_counters(session: EosSession, _: Args) -> Shown:
-    return show.pfc_counters(session.view())
+    return counters.pfc(session.view())
 
 
 @_shows("show priority-flow-control counters watchdog")
@@ -591,7 +613,7 @@ def _show_ecn(session: EosSession, args: Args) -> Shown:
 
 @_shows("show qos interfaces ecn counters queue", "show qos interfaces {name} ecn counters queue")
 def _show_ecn_counters(session: EosSession, args: Args) -> Shown:
-    return show.ecn_counters(session.view(), args.word("name"))
+    return counters.ecn(session.view(), args.word("name"))
 
 
 @_shows("show qos maps")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from rdma_fabric.lab.hosttools.health import Health
 from rdma_fabric.lab.simulators._arista_eos_commands import port_name
 from rdma_fabric.lab.simulators._arista_eos_config import (
     BRIDGED_MTU,
@@ -35,6 +36,7 @@ class View:
     facts: DeviceFacts
     config: Config
     uptime: float
+    health: Health = field(default_factory=Health)
 
     def port(self, name: str) -> Interface:
         """The configuration of a port, defaults included."""
@@ -43,6 +45,10 @@ class View:
     def fact(self, name: str) -> PortFact:
         """The plan of a port."""
         return next((port for port in self.facts.ports if port.name == name), PortFact(name))
+
+    def gbps(self, name: str) -> int:
+        """The speed that a port's link came up with."""
+        return self.health.gbps(name, self.fact(name).speed_gbps)
 
     def up(self, name: str) -> bool:
         """True for a port with a link."""
@@ -179,7 +185,7 @@ def _interface_text(view: View, name: str) -> list[str]:
             lines += [f"  Internet address is {address}", "  Broadcast address is 255.255.255.255"]
         else:
             lines.append("  No Internet protocol address assigned")
-    speed = view.fact(name).speed_gbps
+    speed = view.gbps(name)
     rate = f", BW {speed * 1_000_000} kbit" if speed else ""
     if model == "bridged":
         lines.append(f"  Ethernet MTU {mtu} bytes{rate}")
@@ -214,13 +220,34 @@ def _interface_data(view: View, name: str) -> dict[str, Any]:
         "physicalAddress": mac,
         "burnedInAddress": mac,
         "description": view.port(name).foreign_value("description"),
-        "bandwidth": view.fact(name).speed_gbps * 1_000_000_000,
+        "bandwidth": view.gbps(name) * 1_000_000_000,
         "mtu": mtu,
         "l3MtuConfigured": configured,
         "l2Mru": view.port(name).l2_mru or 0,
         "duplex": "duplexFull",
         "autoNegotiate": "off",
         "lanes": 0,
+        **({"interfaceCounters": _counters(view, name)} if name in view.config.hardware.ports else {}),
+    }
+
+
+def _counters(view: View, name: str) -> dict[str, Any]:
+    """What `show interfaces` says of a physical port's counters, as in public ANTA test data."""
+    crc, symbol = (view.health.count(name, what) for what in ("crc", "symbol"))
+    frames = {"runtFrames": 0, "giantFrames": 0, "fcsErrors": crc, "alignmentErrors": 0}
+    return {
+        "inDiscards": view.health.count(name, "rx-discard"),
+        "outDiscards": view.health.count(name, "tx-discard") + view.health.total(name, "drop"),
+        "linkStatusChanges": 1,
+        "totalInErrors": crc,
+        "inputErrorsDetail": {**frames, "symbolErrors": symbol, "rxPause": 0},
+        "totalOutErrors": 0,
+        "outputErrorsDetail": {
+            "collisions": 0,
+            "lateCollisions": 0,
+            "deferredTransmissions": 0,
+            "txPause": 0,
+        },
     }
 
 
@@ -260,18 +287,6 @@ def flow_control(view: View) -> Shown:
     return Shown(lines, {"interfaceFlowControls": data})
 
 
-def queue_counters(view: View) -> Shown:
-    """`show interfaces counters queue detail`: no traffic flows in a lab."""
-    lines = ["Port       TxQ        Counter/pkts        Counter/bytes          Drop/pkts         Drop/bytes"]
-    lines.append(
-        "---------- ----- ------------------ -------------------- ------------------ ------------------"
-    )
-    prefix = "UC" if view.config.hardware.queue_word == "uc-tx-queue" else "VOQ"
-    for name in view.config.hardware.ports:
-        lines += [f"{short(name):10} {prefix}{n:<4} {0:17} {0:20} {0:18} {0:18}" for n in range(8)]
-    return Shown(lines)
-
-
 # --- priority flow control -----------------------------------------------------------------------
 
 
@@ -285,13 +300,6 @@ def pfc_status(view: View) -> Shown:
         priorities = " ".join(str(number) for number in sorted(qos.no_drop))
         rows.append((name, _yes(qos.pfc), priorities, _yes(active), note))
     return Shown(_table(("Port", "Enabled", "Priorities", "Active", "Note"), rows))
-
-
-def pfc_counters(view: View) -> Shown:
-    """`show priority-flow-control counters`."""
-    ports = view.config.hardware.ports
-    lines = [f"{'Port':14}{'RxPfc':>14}{'TxPfc':>14}", *(f"{short(name):14}{0:14}{0:14}" for name in ports)]
-    return Shown(lines, {"interfaceCounters": {name: {"rxFrames": 0, "txFrames": 0} for name in ports}})
 
 
 def watchdog_counters(view: View) -> Shown:
@@ -369,23 +377,6 @@ def qos_ecn(view: View, only: str = "") -> Shown:
                 ecn = queue.ecn
                 lines.append(f"{number:<10}{ecn.unit:11}{ecn.minimum:<12}{ecn.maximum}")
     return Shown(lines)
-
-
-def ecn_counters(view: View, only: str = "") -> Shown:
-    """`show qos interfaces [NAME] ecn counters queue`: strings; `-` for queues that do not count."""
-    data = {}
-    for name in view.ethernets(only):
-        qos = view.effective(name)
-        word = view.config.hardware.queue_word
-        counted = {n for n in range(8) if qos.queues.get((word, n), Queue()).count}
-        data[name] = {"queueCounters": {str(n): "0" if n in counted else "-" for n in range(8)}}
-    lines = ["Port           TxQ    ECN Marked Packets", "-------------- ----- --------------------"]
-    lines += [
-        f"{short(name):14} {number:5} {value:>20}"
-        for name, found in data.items()
-        for number, value in found["queueCounters"].items()
-    ]
-    return Shown(lines, {"intfQueueCounters": data})
 
 
 def qos_maps(view: View) -> Shown:

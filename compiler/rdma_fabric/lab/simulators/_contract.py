@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rdma_fabric.lab.hosttools.health import Health
+
 Clock = Callable[[], float]
 """Seconds, monotonic; tests pass a clock that they move by hand."""
 
@@ -92,6 +94,8 @@ class Device(ABC):
     clock: Clock
     files: dict[str, bytes] = field(default_factory=dict)
     """Files by absolute path, served and filled by SFTP where the platform has a shell."""
+    health: Health = field(default_factory=Health)
+    """What the ports have counted and what ails them; the lab sets it, a device alone is sound and new."""
 
     @abstractmethod
     def open(self, user: str) -> Session:

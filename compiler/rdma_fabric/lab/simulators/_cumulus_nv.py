@@ -163,7 +163,7 @@ class Nv:
 
     def _view(self, config: Tree) -> shows.View:
         device = self.device
-        return shows.View(device.facts, device.version, config, device.uptime())
+        return shows.View(device.facts, device.version, config, device.uptime(), device.health)
 
     def _show(self, verb: str, words: list[str]) -> Outcome:
         options = Options(verb, words)

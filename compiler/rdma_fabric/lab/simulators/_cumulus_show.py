@@ -7,11 +7,15 @@ Table shapes come from the RoCE and QoS pages of Cumulus Linux 5.14 and the NVUE
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from rdma_fabric.lab.hosttools.health import Health
+
+from . import _cumulus_counters as counters
 from ._contract import DeviceFacts, PortFact
 from ._cumulus_config import Tree, at, branch, interface_type, merged
+from ._cumulus_counters import size
 from ._cumulus_qos import (
     LOSSLESS_MODES,
     PRIORITIES,
@@ -78,6 +82,7 @@ class View:
     version: Version
     config: Tree
     uptime: float
+    health: Health = field(default_factory=Health)
 
     @property
     def ports(self) -> tuple[str, ...]:
@@ -149,7 +154,7 @@ class View:
             "state": {"up": {}} if up else {"down": {}},
         }
         if fact and fact.speed_gbps:
-            link["speed"] = f"{fact.speed_gbps}G"
+            link["speed"] = f"{self.health.gbps(name, fact.speed_gbps)}G"
         tree: Tree = {"link": link, "type": applied.get("type") or interface_type(name) or "swp"}
         for key in ("description", "ip", "ipv4", "ipv6", "vrf"):
             if key in applied:
@@ -157,7 +162,9 @@ class View:
         if tree["type"] == "swp":
             tree["lldp"] = self._lldp(fact, applied, up)
             tree["qos"] = port_qos(self, name, qos)
-            tree["counters"] = {"qos": _counters()}
+            classes = qos["egress-queue-mapping"]["default-global"]["switch-priority"]
+            tree["counters"] = counters.of_port(self.health, name, classes)
+            link["stats"] = counters.link_stats(self.health, name)
             tree["router"] = branch(applied, "router") or {
                 "adaptive-routing": dict([switch_word(self.version, False)])
             }
@@ -197,15 +204,6 @@ def _duration(seconds: float) -> str:
     return f"{text}.{micro:06d}" if micro else text
 
 
-def size(number: int) -> str:
-    """Bytes as the tables print them, units of 1024."""
-    if number < 1024:
-        return f"{number} Bytes"
-    if number < 1024 * 1024:
-        return f"{number / 1024:.2f} KB"
-    return f"{number / 1024 / 1024:.2f} MB"
-
-
 def programmed(number: int, model: str) -> int:
     """The threshold the ASIC really holds: 150000 gives 156672, on Spectrum-4 and later 159744.
 
@@ -214,33 +212,6 @@ def programmed(number: int, model: str) -> int:
     """
     step = 12288 if model.startswith("SN5") else 9216
     return -(-number // step) * step
-
-
-def _counters() -> Tree:
-    return {
-        "egress-queue-stats": {
-            number: {
-                "tx-bytes": "0 Bytes",
-                "tx-frames": 0,
-                "tx-uc-buffer-discards": "0 Bytes",
-                "wred-discards": 0,
-            }
-            for number in PRIORITIES
-        },
-        "ingress-buffer-stats": {
-            number: {"rx-buffer-discards": "0 Bytes", "rx-frames": 0, "rx-shared-buffer-discards": "0 Bytes"}
-            for number in PRIORITIES
-        },
-        "pfc-stats": {
-            number: {
-                "rx-pause-duration": 0,
-                "rx-pause-frames": 0,
-                "tx-pause-duration": 0,
-                "tx-pause-frames": 0,
-            }
-            for number in PRIORITIES
-        },
-    }
 
 
 def port_qos(view: View, name: str, qos: Tree) -> Tree:
@@ -267,7 +238,10 @@ def port_qos(view: View, name: str, qos: Tree) -> Tree:
         "egress-scheduler": port_profile(config, qos, name, "egress-scheduler"),
         "mapping": port_profile(config, qos, name, "mapping"),
         "pfc": _port_pfc(pfc, lossless),
-        "roce": {"status": _port_roce(view, name, qos), "counters": {}},
+        "roce": {
+            "status": _port_roce(view, name, qos),
+            "counters": counters.roce(view.health, name, lossless) if roce_mode(config, view.version) else {},
+        },
     }
     if view.version >= (5, 6):
         on = at(config, "interface", name, "qos", "pfc-watchdog", "state") == "enable"
@@ -687,10 +661,23 @@ def _port_table(names: list[str], headers: Sequence[str], values: Sequence[Any])
         return [*lines, "", "PFC WD Status", "=" * 27, *body]
     if names == ["qos", "congestion-control"] and values[0]:
         return _titled("ECN configuration", _ecn_grid(values[0]["traffic-class"]))[1:]
-    if names[-1] in ("pfc-stats", "egress-queue-stats", "ingress-buffer-stats", "ingress-priority-group"):
-        first = {"pfc-stats": "switch-priority", "egress-queue-stats": "traffic-class"}
+    if names == ["counters", "qos"] and values[0]:
+        lines = []
+        for part, title in counters.TITLES.items():
+            heads, cells = counters.table(part, values[0][part], inside=True)
+            lines += _titled(title, grid(heads, cells, 4))
+        return lines[1:]
+    if names[0] == "counters" and len(names) > 1 and values[0]:
+        return grid(*counters.table(names[-1], values[0]))
+    if names == ["link", "stats"] and values[0]:
+        shown = [
+            {key: size(n) if key.endswith("bytes") else n for key, n in (tree or {}).items()}
+            for tree in values
+        ]
+        return state_table(headers, shown)
+    if names[-1] == "ingress-priority-group":
         entries: Tree = values[0] or {}
         fields = list(next(iter(entries.values()), {}))
         rows = [(number, *(entry[field] for field in fields)) for number, entry in entries.items()]
-        return grid((first.get(names[-1], "priority-group"), *fields), rows)
+        return grid(("priority-group", *fields), rows)
     return None

@@ -56,9 +56,11 @@ def dispatch(
     while True:
         inside = [command for command in known if command.path.split()[: len(prefix)] == prefix]
         exact = [command for command in inside if command.path.split() == prefix]
-        if exact:
+        below = [command for command in inside if command not in exact]
+        names = sorted({command.path.split()[len(prefix)] for command in below})
+        # A group that is a command too (invoke_without_command) takes options only, no words.
+        if exact and not (names and rest and not rest[0].startswith("-")):
             return exact[0], _values(tool, exact[0], rest)
-        names = sorted({command.path.split()[len(prefix)] for command in inside})
         if not rest or rest[0] in ("-h", "-?", "--help"):
             raise Stop(0, out=_group_help(tool, prefix, names))
         prefix.append(_resolve(tool, prefix, rest.pop(0), names))

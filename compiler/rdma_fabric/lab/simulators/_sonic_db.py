@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 
+from rdma_fabric.lab.simulators import _sonic_counters as counters
 from rdma_fabric.lab.simulators import _sonic_json as js
 from rdma_fabric.lab.simulators._sonic_click import Stop
 from rdma_fabric.lab.simulators._sonic_run import Runner
@@ -45,7 +46,7 @@ def database(switch: Switch, name: str) -> dict[str, Hash]:
         return ports | buffers
     if name == "STATE_DB":
         return _state(switch)
-    return {}
+    return counters.database(switch)
 
 
 def _state(switch: Switch) -> dict[str, Hash]:
@@ -57,7 +58,7 @@ def _state(switch: Switch) -> dict[str, Hash]:
             "netdev_oper_status": state["oper_status"],
             "admin_status": state["admin_status"],
             "mtu": state.get("mtu", "9100"),
-            "speed": state.get("speed", ""),
+            "speed": str(switch.health.speeds.get(port, 0) * 1000 or state.get("speed", "")),
             "supported_speeds": box.speeds.get(port, ""),
             "supported_fecs": box.fecs.get(port, ""),
         }

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
+from rdma_fabric.lab.simulators import _sonic_counters as counters
 from rdma_fabric.lab.simulators import _sonic_json as js
 from rdma_fabric.lab.simulators._sonic_click import Command, Param, Stop, Values, dispatch
 from rdma_fabric.lab.simulators._sonic_config import Shell
 from rdma_fabric.lab.simulators._sonic_state import Storm, Switch
 from rdma_fabric.lab.simulators._sonic_stock import hwsku_of, platform_of
-
-PFC = tuple(f"PFC{priority}" for priority in range(8))
 
 
 def show(shell: Shell, argv: list[str]) -> int:
@@ -18,10 +17,6 @@ def show(shell: Shell, argv: list[str]) -> int:
     command, values = dispatch("show", COMMANDS, argv, shell.switch.branch)
     command.run(shell, values)
     return 0
-
-
-def _natural_ports(switch: Switch) -> list[str]:
-    return sorted(switch.running.get("PORT", {}), key=js.natural)
 
 
 def _running(shell: Shell, values: Values) -> None:
@@ -66,6 +61,8 @@ def _status_row(switch: Switch, port: str) -> list[str]:
     trunk = [k for k in switch.running.get("VLAN_MEMBER", {}) if k.endswith(f"|{port}")]
     lag = [k.split("|")[0] for k in switch.running.get("PORTCHANNEL_MEMBER", {}) if k.endswith(f"|{port}")]
     speed = state.get("speed", "")
+    if port in switch.health.speeds:  # STATE_DB's speed, which `intfutil` prefers for a port that is up
+        speed = str(switch.health.speeds[port] * 1000)
     gig = f"{int(speed) // 1000}G" if speed.isdigit() else "N/A"
     return [
         port,
@@ -97,7 +94,7 @@ def _pfc_priority(shell: Shell, values: Values) -> None:
 def _pfc_asymmetric(shell: Shell, values: Values) -> None:
     rows, only = shell.switch.running.get("PORT", {}), values["interface"]
     names = [
-        name for name in _natural_ports(shell.switch) if name.startswith("Ethernet") and only in (None, name)
+        name for name in counters.ports(shell.switch) if name.startswith("Ethernet") and only in (None, name)
     ]
     shell.say("")
     shell.say(
@@ -106,20 +103,13 @@ def _pfc_asymmetric(shell: Shell, values: Values) -> None:
     shell.say("")
 
 
-def _pfc_counters(shell: Shell, values: Values) -> None:
-    rows = [[port, *["0"] * 8] for port in _natural_ports(shell.switch)]
-    shell.say(js.table(rows, ("Port Rx", *PFC), right=True))
-    shell.say("")
-    shell.say(js.table(rows, ("Port Tx", *PFC), right=True))
-
-
 def _pfcwd_config(shell: Shell, values: Values) -> None:
     rows = shell.switch.running.get("PFC_WD", {})
     columns = [("ACTION", "action", "drop"), ("DETECTION TIME", "detection_time", "N/A")]
     columns.append(("RESTORATION TIME", "restoration_time", "infinite"))
     if shell.switch.branch >= 202511:
         columns.append(("HISTORY", "pfc_stat_history", "disable"))
-    names = [p for p in values["ports"] or _natural_ports(shell.switch) if p in rows]
+    names = [p for p in values["ports"] or counters.ports(shell.switch) if p in rows]
     poll = rows.get("GLOBAL", {}).get("POLL_INTERVAL")
     if names and poll is not None:
         shell.say(f"Changed polling interval to {poll}ms")
@@ -137,7 +127,7 @@ def watched(switch: Switch, port: str) -> set[str]:
 
 def _pfcwd_stats(shell: Shell, values: Values) -> None:
     switch = shell.switch
-    queues = values["queues"] or [f"{port}:{queue}" for port in _natural_ports(switch) for queue in range(8)]
+    queues = values["queues"] or [f"{port}:{queue}" for port in counters.ports(switch) for queue in range(8)]
     rows = []
     for queue in queues:
         port, _, number = queue.partition(":")
@@ -242,7 +232,6 @@ COMMANDS: tuple[Command, ...] = (
     Command("interfaces status", _interfaces_status, (Param("interfacename", required=False), _VERBOSE)),
     Command("pfc priority", _pfc_priority, (_PORT,)),
     Command("pfc asymmetric", _pfc_asymmetric, (_PORT,)),
-    Command("pfc counters", _pfc_counters, (_VERBOSE,)),
     Command("pfcwd config", _pfcwd_config, (Param("ports", many=True, required=False), _VERBOSE)),
     Command(
         "pfcwd stats",
@@ -270,4 +259,5 @@ COMMANDS: tuple[Command, ...] = (
     Command("version", _version, (_VERBOSE,)),
     Command("lldp table", _lldp, (_VERBOSE,)),
     Command("switch-hash global", _switch_hash, (Param("json", flags=("-j", "--json"), switch=True),)),
+    *counters.COMMANDS,
 )

@@ -14,6 +14,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+from rdma_fabric.lab.hosttools.health import Health
 from rdma_fabric.lab.simulators import _sonic_json as js
 from rdma_fabric.lab.simulators._contract import Clock, DeviceFacts
 from rdma_fabric.lab.simulators._sonic_gcu import BACKEND_TABLES, Box, Outcome
@@ -90,6 +91,7 @@ class Switch:
     failed_units: list[str] = field(default_factory=list)
     folders: set[str] = field(default_factory=set)
     syslog: list[str] = field(default_factory=list)
+    health: Health = field(default_factory=Health)
 
     @property
     def branch(self) -> int:

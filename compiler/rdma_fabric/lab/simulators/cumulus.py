@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _cumulus_config as trees
+from . import _cumulus_counters as counters
 from . import _cumulus_qos as qos
 from ._contract import Device, Reply, Result, Session
 from ._cumulus_config import Tree
@@ -399,6 +400,7 @@ class Shell:
             "pwd": lambda: Outcome(files.home + "\n"),
             "id": lambda: Outcome(self._identity(rest)),
             "stty": Outcome,
+            "ethtool": lambda: self._ethtool(rest),
             "reboot": self._reboot,
         }
         if name in simple:
@@ -435,6 +437,22 @@ class Shell:
             return "uid=0(root) gid=0(root) groups=0(root)\n"
         name = self.user
         return f"uid=1000({name}) gid=1000({name}) groups=1000({name}),27(sudo),999(nvapply)\n"
+
+    def _ethtool(self, rest: list[str]) -> Outcome:
+        """`ethtool PORT` and `ethtool -S PORT`."""
+        flags, names = [word for word in rest if word.startswith("-")], rest[-1:]
+        fact = next((port for port in self.device.facts.ports if [port.name] == names), None)
+        if len(rest) != len(flags) + 1 or flags not in ([], ["-S"], ["--statistics"]):
+            text = "ethtool: bad command line argument(s)\nFor more information run ethtool -h\n"
+            return Outcome("", text, 1)
+        if fact is None:
+            return Outcome("", "netlink error: No such device\n", 1)
+        health = self.device.health
+        if flags:
+            return Outcome(counters.ethtool_statistics(health, fact.name))
+        down = "down" in trees.branch(self.device.revisions.applied, "interface", fact.name, "link", "state")
+        gbps = health.gbps(fact.name, fact.speed_gbps)
+        return Outcome(counters.ethtool_settings(fact.name, gbps, fact.up and not down))
 
     def _reboot(self) -> Outcome:
         if not self.root:

@@ -1,8 +1,12 @@
 """A simulated NVIDIA InfiniBand switch with MLNX-OS: its own command line, not the subnet.
 
 Facts: reference page nvidia_ib (sections 1 to 6). Every line acts at once; there is no candidate and no
-timer. What the page marks as unverified and this module had to choose: `show interfaces ib status` is
-refused as unknown, partition `rate`, `sl` and `scope` too, `show version` has Onyx's names of fields.
+timer. Where the page is silent or calls a form unverified, the stricter reading is taken: those forms are
+unknown words (partition `rate`, `sl` and `scope`; a port's `mtu` and `op-vls`; `show interfaces ib`; the
+resets of routing engines and of a priority; `force` after `no`; `end`), and every setting of the partition
+Default asks without `force`. Taken though unverified: `no ib partition NAME mtu`, MTUs below 2K. Own
+choices: texts of refusals but the two quoted ones, names of fields of `show version` (Onyx's). Not played:
+the pager, NVOS.
 """
 
 from __future__ import annotations
@@ -20,7 +24,13 @@ _CONFIRM: Final = "Type 'yes' to continue: "
 _MTUS: Final = ("256", "512", "1K", "2K", "4K")
 _GUID: Final = re.compile(r"([0-9a-fA-F]{2}:){7}[0-9a-fA-F]{2}")
 _KINDS: Final = ("full", "limited", "both")
-_ENGINES: Final = ("minhop", "updn", "dnup", "file", "ftree", "lash", "dor", "torus-2QoS")
+_ENGINES: Final = (
+    *("minhop", "updn", "dnup", "file", "ftree", "lash", "dor", "torus-2QoS", "nue", "dfsssp", "sssp"),
+)
+_NEW_SHOW: Final = (3, 6, 8010)
+"""Since this version `show ib partition` has colons."""
+_SWITCHES: Final = {"babbling-policy": False, "accum-log-file": True}
+"""Settings of the subnet manager that are on or off -> their default."""
 
 
 class Refused(Exception):
@@ -44,6 +54,7 @@ class Config:
 
     sm: bool = False
     both: bool = False
+    switches: dict[str, bool] = field(default_factory=lambda: dict(_SWITCHES))
     engines: str = ""
     root_guids: list[str] = field(default_factory=list)
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -54,10 +65,15 @@ class Config:
     def text(self) -> str:
         """The lines in the order in which this module prints them."""
         rows = [*self.foreign]
-        rows += [f"interface ib {port} shutdown" for port in self.down]
+        rows += [f"interface ib {ports} shutdown" for ports in _ranges(self.down)]
         for name, one in self.partitions.items():
             rows += _partition_rows(name, one)
         rows += ["ib sm allow-both-pkeys"] if self.both else []
+        rows += [
+            f"{'' if on else 'no '}ib sm {name}"
+            for name, on in self.switches.items()
+            if on != _SWITCHES[name]
+        ]
         rows += [f"ib sm routing-engines {self.engines}"] if self.engines else []
         rows += [f"ib sm root-guid {guid}" for guid in self.root_guids]
         for name, node in self.nodes.items():
@@ -84,9 +100,27 @@ class Config:
         made = Config.load(self.dump())
         made.nodes = {name: dict(node) for name, node in self.nodes.items()}
         made.root_guids, made.down, made.foreign = [*self.root_guids], [*self.down], [*self.foreign]
+        made.switches = dict(self.switches)
         for name, one in self.partitions.items():
             made.partitions[name] = Partition(**{**vars(one), "members": dict(one.members)})
         return made
+
+
+def _place(port: str) -> tuple[int, ...]:
+    """The numbers of a port's name, for its order."""
+    return tuple(int(number) for number in re.findall(r"\d+", port))
+
+
+def _ranges(ports: list[str]) -> list[str]:
+    """Neighbouring ports as `1/1-1/4`, which is how this CLI family prints them."""
+    found: list[list[str]] = []
+    for port in sorted(ports, key=_place):
+        last = _place(found[-1][-1]) if found else ()
+        if last and _place(port) == (*last[:-1], last[-1] + 1):
+            found[-1].append(port)
+        else:
+            found.append([port])
+    return [group[0] if len(group) == 1 else f"{group[0]}-{group[-1]}" for group in found]
 
 
 def _partition_rows(name: str, one: Partition) -> list[str]:
@@ -103,7 +137,10 @@ class IbSwitch(Device):
     """The switch: running and saved configuration, and the subnet manager's process."""
 
     config: Config = field(init=False)
-    saved: Config = field(init=False)
+    stored: dict[str, Config] = field(init=False)
+    """Configuration files by name."""
+    active: str = "initial"
+    """The file that is loaded at boot."""
     sm_since: float = field(default=-1e9)
     """When `ib sm` or `no ib sm` was given last."""
 
@@ -111,7 +148,12 @@ class IbSwitch(Device):
         """Factory state: no subnet manager, the partition Default for everybody; plus the seed."""
         self.config = Config(foreign=[line.strip() for line in self.facts.seed])
         self.config.partitions["Default"] = Partition(0x7FFF, True, "", "", {"ALL": "full"})
-        self.saved = self.config.copy()
+        self.stored = {self.active: self.config.copy()}
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """The release as numbers."""
+        return _place(self.facts.version or "3.11.3006")
 
     def open(self, user: str) -> Session:
         """A login starts in operator mode."""
@@ -120,18 +162,15 @@ class IbSwitch(Device):
     def execute(self, user: str, command: str) -> Result:
         """Lines one after the other in a session of their own."""
         session = IbSession(self)
-        text = "".join(
-            f"{found}\n" if found and not found.endswith("\n") else found
-            for found in (session.run(line).text for line in command.splitlines())
-        )
-        return Result(text, "", 1 if text.startswith("%") else 0)
+        text = "".join(session.run(line).text for line in command.splitlines())
+        return Result(text, "", 1 if any(line.startswith("%") for line in text.splitlines()) else 0)
 
     def tick(self) -> None:
         """Nothing of this device waits for the clock but the subnet manager, which is looked at."""
 
     def reboot(self) -> None:
-        """Come back with the saved configuration."""
-        self.config = self.saved.copy()
+        """Come back with the active configuration file."""
+        self.config = self.stored[self.active].copy()
         self.sm_since = -1e9
 
     def refusal(self, line: str) -> str:
@@ -153,18 +192,28 @@ class IbSwitch(Device):
 
     def dump(self) -> dict[str, Any]:
         """Running, saved, and what the process does."""
-        return {"config": self.config.dump(), "saved": self.saved.dump(), "sm_since": self.sm_since}
+        stored = {name: config.dump() for name, config in self.stored.items()}
+        running = {"config": self.config.dump(), "sm_since": self.sm_since}
+        return {**running, "stored": stored, "active": self.active}
 
     def restore(self, data: Mapping[str, Any]) -> None:
         """Take back what `dump` gave."""
-        self.config, self.saved = Config.load(data["config"]), Config.load(data["saved"])
-        self.sm_since = data["sm_since"]
+        self.config = Config.load(data["config"]).copy()
+        self.stored = {name: Config.load(config).copy() for name, config in data["stored"].items()}
+        self.active, self.sm_since = data["active"], data["sm_since"]
 
     @property
     def sm_shown(self) -> bool:
         """What `show ib sm` says: the command works with a delay."""
         settled = self.clock() - self.sm_since >= SM_SECONDS
         return self.config.sm if settled else not self.config.sm
+
+    def load(self, name: str) -> None:
+        """`configuration switch-to NAME`: another file becomes active and is in force."""
+        if name not in self.stored:
+            raise Refused(f"% Configuration file {name} does not exist")
+        self.active = name
+        self.reboot()
 
     def set_sm(self, on: bool) -> None:
         """`ib sm` and `no ib sm`."""
@@ -179,8 +228,9 @@ class IbSession(Session):
     def __init__(self, device: IbSwitch, mode: str = "operator") -> None:
         self.device = device
         self.mode = mode
-        self.port = ""
-        self.asked: Callable[[], None] | None = None
+        self.ports: tuple[str, ...] = ()
+        self.asked: Callable[[], bool] | None = None
+        """What a yes does; True when the session ends with it."""
         self.banner = "NVIDIA MLNX-OS Switch Management\n\n"
 
     def prompt(self) -> str:
@@ -192,20 +242,21 @@ class IbSession(Session):
             "operator": f"{name} > ",
             "enable": f"{name} # ",
             "config": f"{name} (config) # ",
-            "interface": f"{name} (config interface ib {self.port}) # ",
+            "interface": f"{name} (config interface ib {'-'.join(self.ports)}) # ",
         }[self.mode]
 
     def run(self, line: str) -> Reply:
         """One typed line, or the answer to a question."""
         if self.asked is not None:
             action, self.asked = self.asked, None
-            if line.strip() == "yes":
-                action()
-            return Reply()
+            return Reply(close=line.strip() == "yes" and action())
         words = line.split()
         if not words:
             return Reply()
         if words[0] in ("exit", "quit") and self.mode in ("operator", "enable"):
+            return Reply(close=True)
+        if words == ["reload", "noconfirm"] and self.mode != "operator":
+            self.device.reboot()
             return Reply(close=True)
         try:
             return Reply(self._run(words))
@@ -217,9 +268,7 @@ class IbSession(Session):
     def _run(self, words: list[str]) -> str:
         if words == ["exit"] or words == ["quit"]:
             self.mode = {"interface": "config", "config": "enable"}[self.mode]
-        elif (words == ["end"] and self.mode in ("config", "interface")) or (
-            words in (["enable"], ["en"]) and self.mode == "operator"
-        ):
+        elif words in (["enable"], ["en"]) and self.mode == "operator":
             self.mode = "enable"
         elif words[0] == "disable" and self.mode == "enable":
             self.mode = "operator"
@@ -235,17 +284,38 @@ class IbSession(Session):
             return self._show(words[1:])
         elif self.mode == "operator":
             raise Refused(f'% Unrecognized command "{words[0]}".')
-        elif words in (["write", "memory"], ["configuration", "write"]):
-            if words[0] == "configuration" and self.mode != "config":
-                raise Refused('% Unrecognized command "configuration".')
-            self.device.saved = self.device.config.copy()
-        elif words[:1] == ["reload"]:
-            self.device.reboot()
+        elif words == ["write", "memory"]:
+            self.device.stored[self.device.active] = self.device.config.copy()
+        elif words[0] == "configuration":
+            self._files(words[1:])
+        elif words == ["reload"]:
+            self.asked = self._reload
         elif self.mode in ("config", "interface"):
             self._configure(words)
         else:
             raise Refused(f'% Unrecognized command "{words[0]}".')
         return ""
+
+    def _reload(self) -> bool:
+        self.device.reboot()
+        return True
+
+    def _files(self, words: list[str]) -> None:
+        """`configuration write [to NAME [no-switch]]` and `configuration switch-to NAME`."""
+        device = self.device
+        if self.mode != "config":
+            raise Refused('% Unrecognized command "configuration".')
+        if words == ["write"]:
+            if device.version[:2] == (3, 6):  # operator report: there only `write memory` worked
+                raise Refused('% Unrecognized command "write".')
+            device.stored[device.active] = device.config.copy()
+        elif words[:2] == ["write", "to"] and (len(words) == 3 or words[3:] == ["no-switch"]):
+            device.stored[words[2]] = device.config.copy()
+            device.active = device.active if words[3:] else words[2]
+        elif words[:1] == ["switch-to"] and len(words) == 2:
+            device.load(words[1])
+        else:
+            raise Refused(f'% Unrecognized command "{words[0] if words else "configuration"}".')
 
     # -- show
 
@@ -275,7 +345,8 @@ class IbSession(Session):
                 raise Refused('% Unrecognized command "running-config".')
             return config.text()
         if words == ["configuration", "files"]:
-            return "initial (active)\n"
+            names = sorted(device.stored)
+            return "".join(f"{name}{' (active)' if name == device.active else ''}\n" for name in names)
         raise Refused(f'% Unrecognized command "{words[0] if words else "show"}".')
 
     def _show_node(self, name: str, what: str) -> str:
@@ -290,14 +361,19 @@ class IbSession(Session):
         raise Refused(f'% Unrecognized command "{what}".')
 
     def _show_partitions(self, names: list[str]) -> str:
-        """The format from 3.6.8010 on."""
-        rows = []
+        """With colons from 3.6.8010 on; before, the name line is indented and values use `=`."""
+        rows: list[str] = []
+        new = self.device.version >= _NEW_SHOW
         for name, one in self.device.config.partitions.items():
             if names and name not in names:
                 continue
-            rows += [f"{name}:", f"  PKey : 0x{one.pkey:04X}", f"  ipoib: {'yes' if one.ipoib else 'no'}"]
-            rows += ["  members:"]
-            rows += [f"    GUID='{who}' member='{kind}'" for who, kind in one.members.items()]
+            ipoib = "yes" if one.ipoib else "no"
+            if new:
+                rows += [f"{name}:", f"  PKey : 0x{one.pkey:04X}", f"  ipoib: {ipoib}", "  members:"]
+            else:
+                rows += [f"  {name}", f"    PKey  = 0x{one.pkey:04X}", f"    ipoib = {ipoib}", "    members"]
+            indent = "    " if new else "      "
+            rows += [f"{indent}GUID='{who}' member='{kind}'" for who, kind in one.members.items()]
         if names and not rows:
             raise Refused(f"% Partition {names[0]} does not exist")
         return "".join(f"{row}\n" for row in rows)
@@ -306,7 +382,7 @@ class IbSession(Session):
 
     def _configure(self, words: list[str]) -> None:
         if self.mode == "interface" and words in (["shutdown"], ["no", "shutdown"]):
-            self._shutdown(self.port, words[0] == "shutdown")
+            self._shutdown(self._between(self.ports), words[0] == "shutdown")
         elif words[:2] == ["interface", "ib"] and len(words) in (3, 4, 5):
             self._interface(words[2], words[3:])
         elif words[:1] == ["ib"] or words[:2] == ["no", "ib"]:
@@ -314,19 +390,30 @@ class IbSession(Session):
         else:
             raise Refused(f'% Unrecognized command "{words[0]}".')
 
-    def _interface(self, port: str, rest: list[str]) -> None:
-        if port not in {one.name.removeprefix("ib ").removeprefix("ib") for one in self.device.facts.ports}:
-            raise Refused(f"% Invalid interface {port}")
+    def _interface(self, name: str, rest: list[str]) -> None:
+        ends = tuple(name.split("-"))
+        found = self._between(ends)
+        if not found:
+            raise Refused(f"% Invalid interface {name}")
         if not rest:
-            self.mode, self.port = "interface", port
-        elif rest in (["shutdown"], ["no", "shutdown"]):
-            self._shutdown(port, rest[0] == "shutdown")
+            self.mode, self.ports = "interface", ends
+        elif rest in (["shutdown"], ["no", "shutdown"]) and len(ends) == 1:  # some versions refuse a range
+            self._shutdown(found, rest[0] == "shutdown")
         else:
             raise Refused(f'% Unrecognized command "{rest[0]}".')
 
-    def _shutdown(self, port: str, down: bool) -> None:
-        found = [one for one in self.device.config.down if one != port]
-        self.device.config.down = sorted([*found, port]) if down else found
+    def _between(self, ends: tuple[str, ...]) -> list[str]:
+        """The ports of a name or of a range, whose ends must exist; nothing for others."""
+        known = sorted(
+            (one.name.removeprefix("ib ").removeprefix("ib") for one in self.device.facts.ports), key=_place
+        )
+        if len(ends) > 2 or not set(ends) <= set(known):
+            return []
+        return known[known.index(ends[0]) : known.index(ends[-1]) + 1]
+
+    def _shutdown(self, ports: list[str], down: bool) -> None:
+        found = [one for one in self.device.config.down if one not in ports]
+        self.device.config.down = sorted([*found, *ports], key=_place) if down else found
 
     def _ib(self, words: list[str], no: bool) -> None:
         if words == ["sm"]:
@@ -349,13 +436,11 @@ class IbSession(Session):
             if unknown:
                 raise Refused(f"% Invalid routing engine {unknown[0]}")
             config.engines = words[1]
-        elif words[0] == "root-guid" and len(words) == 2 and re.fullmatch(r"0x[0-9a-f]{16}", words[1]):
+        elif words[0] == "root-guid" and len(words) == 2 and re.fullmatch(r"0x[0-9a-fA-F]{16}", words[1]):
             kept = [guid for guid in config.root_guids if guid != words[1]]
             config.root_guids = kept if no else [*kept, words[1]]
-        elif words[0] in ("babbling-policy", "accum-log-file") and len(words) == 1:
-            line = f"ib sm {words[0]}"
-            config.foreign = [one for one in config.foreign if one not in (line, f"no {line}")]
-            config.foreign.append(f"no {line}" if no else line)
+        elif words[0] in _SWITCHES and len(words) == 1:
+            config.switches[words[0]] = not no
         else:
             raise Refused(f'% Unrecognized command "{words[0]}".')
 
@@ -373,7 +458,7 @@ class IbSession(Session):
             raise Refused(f'% Unrecognized command "{words[0] if words else name}".')
 
     def _partition(self, name: str, words: list[str], no: bool) -> None:
-        force = words[-1:] == ["force"]
+        force = words[-1:] == ["force"] and not no
         words = words[:-1] if force else words
         partitions = self.device.config.partitions
         if not no and words[:1] == ["pkey"] and len(words) == 2:
@@ -382,10 +467,15 @@ class IbSession(Session):
         if name not in partitions:
             raise Refused(f"% Partition {name} does not exist")
         action = self._change(name, words, no)
-        if name == "Default" and not force and (no or words[:1] in (["defmember"], ["ipoib"])):
-            self.asked = action
-        else:
+
+        def act() -> bool:
             action()
+            return False
+
+        if name == "Default" and not force:
+            self.asked = act
+        else:
+            act()
 
     def _create(self, name: str, text: str) -> None:
         partitions = self.device.config.partitions
@@ -413,12 +503,12 @@ class IbSession(Session):
             return lambda: vars(self.device.config).update(
                 partitions={other: kept for other, kept in partitions.items() if other != name}
             )
-        if key == "defmember" and (no or (len(rest) == 1 and rest[0] in _KINDS)):
+        if key == "defmember" and (not rest if no else rest in ([kind] for kind in _KINDS)):
             self._both(rest)
             return put(defmember="" if no else rest[0])
         if key == "ipoib" and not rest:
             return put(ipoib=not no)
-        if key == "mtu" and (no or (len(rest) == 1 and rest[0] in _MTUS)):
+        if key == "mtu" and (not rest if no else rest in ([size] for size in _MTUS)):
             return put(mtu="" if no else rest[0])
         if key == "member" and rest:
             return self._member(one, rest, no)
@@ -430,7 +520,7 @@ class IbSession(Session):
             raise Refused("% Invalid port GUID")
         if no and len(words) == 1:
             return lambda: vars(one).update(members={k: v for k, v in one.members.items() if k != who})
-        if len(words) == 3 and words[1] == "type" and words[2] in _KINDS:
+        if not no and len(words) == 3 and words[1] == "type" and words[2] in _KINDS:
             self._both(words[2:])
             return lambda: one.members.update({who: words[2]})
         raise Refused(f'% Unrecognized command "{words[-1]}".')

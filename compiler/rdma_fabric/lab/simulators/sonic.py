@@ -108,7 +108,7 @@ class SonicDevice(Device):
     switch: Switch = field(init=False)
 
     def __post_init__(self) -> None:
-        self.switch = Switch(self.facts, self.clock, self.files)
+        self.switch = Switch(self.facts, self.clock, self.files, health=self.health)
         lines = [line for line in self.facts.seed if line.strip() != "noqos"]
         text = "\n".join(lines).strip()
         is_json = text.startswith("{")
