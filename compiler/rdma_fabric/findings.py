@@ -194,3 +194,97 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
         by_lower.setdefault(choice.lower(), choice)
     close = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[close[0]] if close else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A kind of finding of `fabric verify`; `step` is the one that makes it, `doc` what it means."""
+
+    code: str
+    name: str
+    severity: Severity
+    step: str
+    doc: str
+
+
+_HEALTH: tuple[tuple[str, Severity, str, str], ...] = (
+    ("node-not-read", Severity.ERROR, "reading", "A node did not answer: nothing is known of its health."),
+    (
+        "frame-errors",
+        Severity.ERROR,
+        "counters",
+        "A port received broken frames, symbols or FEC codewords between two reads: cable, transceiver, "
+        "dirt, or the sender at the other end.",
+    ),
+    (
+        "lossless-drops",
+        Severity.ERROR,
+        "counters",
+        "Packets of a lossless class were dropped: PFC did not stop the sender in time (headroom, cable "
+        "length, a neighbour without PFC), or packets came without their mark.",
+    ),
+    (
+        "pause-storm",
+        Severity.ERROR,
+        "counters",
+        "A watchdog found a queue stopped by pause for too long, and dropped or forwarded what waited there.",
+    ),
+    ("link-flapped", Severity.ERROR, "counters", "A link went down between two reads."),
+    (
+        "pause-grows",
+        Severity.WARNING,
+        "counters",
+        "A port sends PFC pause: something behind it is full. Bursts are normal under load, a steady rate is "
+        "congestion or a slow receiver. Above `verify.pause` of the intent it is an error.",
+    ),
+    (
+        "discards-grow",
+        Severity.WARNING,
+        "counters",
+        "A port discards packets and does not say of which class.",
+    ),
+    (
+        "retries-grow",
+        Severity.WARNING,
+        "counters",
+        "RDMA packets are sent anew or come out of order: loss somewhere on their way, or adaptive routing.",
+    ),
+    ("congestion", Severity.NOTE, "counters", "ECN marks, or InfiniBand ports that wait for credits."),
+    ("not-as-intended", Severity.ERROR, "config", "A setting is not as the intent wants it: `fabric drift`."),
+    ("link-slow", Severity.ERROR, "speed", "A link came up with less speed or fewer lanes than planned."),
+    ("link-down", Severity.ERROR, "speed", "A planned link is down."),
+    (
+        "manager-missing",
+        Severity.ERROR,
+        "sm",
+        "An InfiniBand subnet does not have exactly one master, or (a warning) no standby is ready.",
+    ),
+    (
+        "rdma-mtu-low",
+        Severity.ERROR,
+        "mtu",
+        "The active_mtu of an RDMA device is below rdma.mtu of the intent.",
+    ),
+    (
+        "path-mtu-low",
+        Severity.ERROR,
+        "paths",
+        "Packets as large as RDMA needs do not arrive although small ones do: a hop drops them in silence.",
+    ),
+    ("path-silent", Severity.ERROR, "paths", "A host does not answer a small ping of another one."),
+    ("bandwidth-low", Severity.ERROR, "perftest", "A pair of hosts is below the intent's pass mark."),
+    ("collective-low", Severity.ERROR, "nccl", "nccl-tests are below the intent's pass mark, or failed."),
+    (
+        "worse-than-baseline",
+        Severity.WARNING,
+        "baseline",
+        "Something got worse since the baseline.",
+    ),
+)
+HEALTH: tuple[Check, ...] = tuple(Check(f"FAB{101 + number}", *row) for number, row in enumerate(_HEALTH))
+"""What `verify` can find; codes follow the order, so new ones go to the end."""
+
+
+def health_check(word: str) -> Check | None:
+    """The check of that code or name."""
+    return next((one for one in HEALTH if word in (one.code, one.code.lower(), one.name)), None)

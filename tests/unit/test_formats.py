@@ -20,6 +20,7 @@ from rdma_fabric.cli import main
 from rdma_fabric.codec import dump_observations, load_observations
 from rdma_fabric.drift import Drift, Layer, NodeDrift
 from rdma_fabric.findings import Finding, Place, Severity
+from rdma_fabric.health.types import LOADS, STEPS, Health, Judgement, Metric, Unjudged
 from rdma_fabric.plan.base import BaseChange
 from rdma_fabric.plan.changes import Plan, PlanRow
 from rdma_fabric.plan.changes import Status as PlanStatus
@@ -49,6 +50,7 @@ from rdma_fabric.state import (
 from rdma_fabric.views.admit_text import admit_json
 from rdma_fabric.views.drift_text import drift_json
 from rdma_fabric.views.plan_json import base_json, plan_json, rows_json, runs_json
+from rdma_fabric.views.verify_text import verify_json
 from tests.support.golden import Golden
 from tests.support.state_schema import state_schema
 
@@ -222,6 +224,20 @@ def test_drift() -> None:
     assert _valid("drift", drift_json(rows))["clean"] is False
 
 
+def test_verify() -> None:
+    finding = Finding(
+        "FAB102", "frame-errors", Severity.ERROR, (Place("gpu07", "eth2"),), "counters", "crc +5", "none",
+        "", None, "", "gpu07 eth2: broken frames arrive",
+    )  # fmt: skip
+    gap = Unjudged("counters", "fec", "the device shows no such counter", (Place("gpu07", "eth2"),))
+    metrics = {"gpu07 eth2 pause-tx": Metric(1.25, "/s")}
+    step = Judgement("counters", 4, (finding,), (gap,), metrics)
+    data = _valid("verify", verify_json(Health((step,), (finding,), 1, 10.0), passed=False))
+    assert data["passed"] is False
+    items = SCHEMAS["verify"]["properties"]["steps"]["items"]["properties"]
+    assert items["step"]["enum"] == [*STEPS, *LOADS]
+
+
 def test_admit() -> None:
     finding = Finding(
         "FAB030", "differs-from-intent", Severity.ERROR, (Place("gpu07", "eth2"),), "mtu.ip", "1500", "9000",
@@ -343,6 +359,7 @@ def test_schema_and_reader_refuse_alike(port: str) -> None:
         ("runs", lambda: runs_json([])),
         ("drift", lambda: drift_json([])),
         ("admit", lambda: admit_json([])),
+        ("verify", lambda: verify_json(Health((), (), 0, 0.0), passed=True)),
         ("base", lambda: base_json([], "HEAD", [], Preview())),
     ],
 )

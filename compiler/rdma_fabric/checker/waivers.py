@@ -11,7 +11,7 @@ from functools import cache
 from rdma_fabric.checker import registry
 from rdma_fabric.checker.scopes import WaiverRule, WaiverView
 from rdma_fabric.checker.words import places_text
-from rdma_fabric.findings import BadValue, Finding, Place, did_you_mean
+from rdma_fabric.findings import HEALTH, BadValue, Finding, Place, did_you_mean, health_check
 from rdma_fabric.intent.models import Waiver
 from rdma_fabric.inventory.ranges import expand
 from rdma_fabric.resolve import Resolved
@@ -23,17 +23,29 @@ def apply_waivers(findings: Iterable[Finding], resolved: Resolved, today: dateti
     extra: list[Finding] = []
     for index, waiver in enumerate(resolved.intent.waivers):
         found = registry.find(waiver.rule)
+        of_health = health_check(waiver.rule) is not None
         expired = waiver.until < today
-        covered = 0
+        covered = int(of_health)  # what `verify` finds is not here: nobody can say that it covers nothing
         others: tuple[str, ...] = ()
         if found and not expired:
             scope = _Scope(waiver, found.rule.code, resolved)
             others = scope.other_settings(rest)
             rest, covered = _waive(rest, scope)
-        near = "" if found else did_you_mean(waiver.rule, [rule.name for rule in registry.rules()])
-        view = WaiverView(waiver, found is not None, near, expired, covered, others)
+        names = [*(rule.name for rule in registry.rules()), *(one.name for one in HEALTH)]
+        near = "" if found or of_health else did_you_mean(waiver.rule, names)
+        view = WaiverView(waiver, found is not None or of_health, near, expired, covered, others)
         extra.extend(_judge(view, resolved, index))
     return [*rest, *extra]
+
+
+def waive(findings: Iterable[Finding], resolved: Resolved, today: datetime.date) -> list[Finding]:
+    """Findings of `verify` with `waived` filled where a waiver in force covers every place."""
+    rest = list(findings)
+    for waiver in resolved.intent.waivers:
+        check = health_check(waiver.rule)
+        if check and waiver.until >= today:
+            rest, _ = _waive(rest, _Scope(waiver, check.code, resolved))
+    return rest
 
 
 def _judge(view: WaiverView, resolved: Resolved, index: int) -> Iterator[Finding]:
@@ -144,4 +156,4 @@ def _named(name: str, pattern: str) -> bool:
         return False
 
 
-__all__ = ["apply_waivers"]
+__all__ = ["apply_waivers", "waive"]

@@ -19,6 +19,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "diff": "show what apply would do; --base REV compares with a git revision, no device",
     "apply": "check, observe, plan, ask, push in waves, read back, confirm, save",
     "drift": "compare the devices with the intent",
+    "verify": "health: counters, links, subnet managers, MTU, paths; on request tests under load",
     "admit": "may a node take work: judge it and its links now, with its neighbours",
     "rollback": "bring a run's nodes back to what they had before it",
     "runs": "what happened in earlier runs",

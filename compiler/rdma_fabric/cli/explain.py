@@ -27,16 +27,24 @@ def run(options: argparse.Namespace) -> int:
         out.data(_list(options))
         return 0
     from rdma_fabric.checker import registry
-    from rdma_fabric.findings import INPUT_CODES, did_you_mean
+    from rdma_fabric.findings import HEALTH, INPUT_CODES, did_you_mean, health_check
 
     found = registry.find(options.rule)
     name = next((n for n, code in INPUT_CODES.items() if options.rule in (n, code, code.lower())), "")
-    if found is None and not name:
+    check = health_check(options.rule)
+    if found is None and not name and check is None:
         words = [word for one in registry.rules() for word in (one.code, one.name)]
-        near = did_you_mean(options.rule, (*words, *INPUT_CODES, *INPUT_CODES.values()))
+        health = [one.name for one in HEALTH]
+        near = did_you_mean(
+            options.rule, (*words, *INPUT_CODES, *INPUT_CODES.values(), *(one.name for one in HEALTH))
+        )
         tail = f", did you mean {near}?" if near else "; `fabric explain` lists all rules"
         out.complain(f"fabric: no rule {options.rule!r}{tail}")
         return 2
+    if check:
+        head = f"{check.code} {check.name} ({check.severity}, step {check.step} of `fabric verify`)"
+        out.data(_text(options, head, check.code, check.name, str(check.severity), check.doc))
+        return 0
     out.data(_rule(found, options) if found else _input(name, options))
     return 0
 

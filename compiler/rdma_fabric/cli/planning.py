@@ -61,23 +61,31 @@ def push_options(parser: argparse.ArgumentParser) -> None:
 
 def look(options: argparse.Namespace, out: Output) -> Work:
     """Load, check, observe the scope."""
-    from rdma_fabric.checker import build, check
     from rdma_fabric.cli import live
-    from rdma_fabric.plan.applied import inputs_digest, read_applied
-    from rdma_fabric.plan.scope import make_scope
-    from rdma_fabric.state_dir import state_dir
+    from rdma_fabric.plan.applied import inputs_digest
 
     folder = common.directory(options)
     resolved = common.load(folder, common.what_ifs(options) if hasattr(options, "sets") else ())
-    names = common.scope(resolved, options.limit)
-    judged = build(resolved)
-    report = check(judged)
-    applied = read_applied(state_dir(folder) / _applied(options), names)
-    scope = make_scope(judged, report, names, include=getattr(options, "include", ()), applied=applied)
+    judged, report, scope = scoped(options, resolved)
     seen, failed = live.observe(options, resolved, scope.names, out)
     _tell_notes(seen, out)
     words = [*getattr(options, "sets", ()), *getattr(options, "unsets", ())]
     return Work(resolved, judged, report, scope, seen, failed, inputs_digest(folder, words))
+
+
+def scoped(options: argparse.Namespace, resolved: Resolved) -> tuple[Judged, Report, Scope]:
+    """The verdict on the intent, and what the nodes in scope are to have."""
+    from rdma_fabric.checker import build, check
+    from rdma_fabric.plan.applied import read_applied
+    from rdma_fabric.plan.scope import make_scope
+    from rdma_fabric.state_dir import state_dir
+
+    names = common.scope(resolved, options.limit)
+    judged = build(resolved)
+    report = check(judged)
+    applied = read_applied(state_dir(common.directory(options)) / _applied(options), names)
+    scope = make_scope(judged, report, names, include=getattr(options, "include", ()), applied=applied)
+    return judged, report, scope
 
 
 def _tell_notes(seen: Mapping[str, Observation], out: Output) -> None:

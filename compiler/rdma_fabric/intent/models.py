@@ -679,6 +679,33 @@ class Rollout(Model):
     parallel: Annotated[int, Field(strict=True, ge=1, le=1000)] = 50
 
 
+def _nccl(value: Any) -> Any:
+    return {"mark": value} if isinstance(value, str) else value
+
+
+class NcclMark(Model):
+    """nccl-tests over the fabric: how they are started, and what they must reach."""
+
+    mark: Percent = Percent(90)
+    """Bus bandwidth, percent of the line rate of one host's ports in the network."""
+    command: Annotated[Line, Field(min_length=1)] = (
+        "mpirun --allow-run-as-root -np {ranks} -H {hosts} all_reduce_perf -b 1G -e 8G -f 2 -g 1"
+    )
+    """Run on the first host. {ranks}: GPUs of all hosts; {hosts}: "gpu01:8,gpu02:8"."""
+
+
+class Verify(Model):
+    """Pass marks of `fabric verify`; nothing of it reaches a device."""
+
+    pause: Annotated[int, Field(strict=True, ge=1)] | None = None
+    """PFC pause frames a second of one port and priority from which it is an error."""
+    perftest: Percent = Percent(90)
+    """ib_write_bw, percent of the line rate of the slower port."""
+    nccl: Annotated[NcclMark, BeforeValidator(_nccl), _Or({"type": "string"})] = NcclMark()
+    margin: Percent = Percent(10)
+    """How much worse than the baseline is still the same."""
+
+
 class Intent(Wishes):
     """The whole file."""
 
@@ -692,3 +719,4 @@ class Intent(Wishes):
     """Settings whose key left the intent and that are to be reset on the devices."""
     waivers: tuple[Waiver, ...] = ()
     rollout: Rollout = Rollout()
+    verify: Verify = Verify()

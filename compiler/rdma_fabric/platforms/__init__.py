@@ -17,6 +17,8 @@ from rdma_fabric.platforms._node import (
     probes,
     questions,
     realize,
+    vital_questions,
+    vitals,
     with_local_check,
 )
 
@@ -34,5 +36,7 @@ __all__ = [
     "probes",
     "questions",
     "realize",
+    "vital_questions",
+    "vitals",
     "with_local_check",
 ]

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import Hardware
 from rdma_fabric.state import Difference, NodeState, Observation, PortSettings
+from rdma_fabric.vitals import Vitals
 
 RUN: Final = "@RUN@"
 """Replaced by the run's short name (lower-case letters and digits, 10 characters at most) when sent."""
@@ -359,3 +360,14 @@ class HostPlatform(Protocol):
 
     def probes(self, wanted: NodeState, hw: Hardware) -> tuple[Probe, ...]:
         """What the host itself can judge of a realized state; () where nothing of this part is its own."""
+
+
+@runtime_checkable
+class Vital(Protocol):
+    """What a part that can show counters has besides."""
+
+    def vital_questions(self, hw: Hardware) -> tuple[str, ...]:
+        """Read-only commands, all for one session; () where none of this part's ports is in `hw`."""
+
+    def vitals(self, answers: Mapping[str, str], hw: Hardware) -> Vitals:
+        """Counters of the ports in `hw`; what is not understood is left out. Never raises."""

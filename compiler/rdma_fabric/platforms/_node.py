@@ -12,8 +12,19 @@ from typing import Any, TypeVar, cast
 
 from rdma_fabric.hardware import Hardware
 from rdma_fabric.platforms import _host_probes as local
-from rdma_fabric.platforms._contract import Artifact, Change, Fault, HostPlatform, Platform, Probe, Realized
+from rdma_fabric.platforms._contract import (
+    Artifact,
+    Change,
+    Fault,
+    HostPlatform,
+    Platform,
+    Probe,
+    Realized,
+    Vital,
+)
 from rdma_fabric.state import UNMANAGED, NodeState, Observation, Partitions, PortState, settled
+from rdma_fabric.vitals import Vitals
+from rdma_fabric.vitals import joined as joined_vitals
 
 T = TypeVar("T")
 
@@ -106,6 +117,20 @@ def parse(answers: Mapping[str, str], hw: Hardware) -> Observation:
     assert found is not None
     own = local.facts(answers.get(local.question(hw), "")) if _is_host(hw) else {}
     return replace(found, facts=tuple(sorted({**dict(found.facts), **own}.items()))) if own else found
+
+
+def vital_questions(hw: Hardware) -> tuple[str, ...]:
+    """All parts' read-only commands about counters, each once, for one session."""
+    found: dict[str, None] = {}
+    for part in parts(hw):
+        if isinstance(part, Vital):
+            found.update(dict.fromkeys(part.vital_questions(hw)))
+    return tuple(found)
+
+
+def vitals(answers: Mapping[str, str], hw: Hardware) -> Vitals:
+    """What all parts show; of two parts that count the same on one port the later one is taken."""
+    return joined_vitals(part.vitals(answers, hw) for part in parts(hw) if isinstance(part, Vital))
 
 
 def _is_host(hw: Hardware) -> bool:

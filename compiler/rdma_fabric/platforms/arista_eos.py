@@ -13,6 +13,8 @@ from typing import Final, Literal
 from rdma_fabric.hardware import Hardware
 from rdma_fabric.platforms._arista_eos_read import QUESTIONS, SESSIONS, parse_answers
 from rdma_fabric.platforms._arista_eos_realize import GLOBALS, realize_node
+from rdma_fabric.platforms._arista_eos_vitals import QUESTIONS as VITALS
+from rdma_fabric.platforms._arista_eos_vitals import vitals
 from rdma_fabric.platforms._arista_eos_write import (
     UNVERIFIED,
     Before,
@@ -46,6 +48,7 @@ from rdma_fabric.state import (
     value_or,
 )
 from rdma_fabric.templating import render_lines
+from rdma_fabric.vitals import Vitals
 
 TEMPLATE: Final = "arista_eos/config.j2"
 _SESSION: Final = "fabric-@RUN@"
@@ -124,6 +127,14 @@ class AristaEos:
     def parse(self, answers: Mapping[str, str], hw: Hardware) -> Observation:
         """The neutral state of the ports in `hw`; never raises."""
         return parse_answers(answers, hw)
+
+    def vital_questions(self, hw: Hardware) -> tuple[str, ...]:
+        """Six read-only commands, the same for any number of ports."""
+        return VITALS
+
+    def vitals(self, answers: Mapping[str, str], hw: Hardware) -> Vitals:
+        """Counters of the ports in `hw`."""
+        return vitals(answers, hw)
 
     def change(self, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
         """The session that leads from `seen` to `wanted`; only a save when the live state is right."""

@@ -31,6 +31,8 @@ from rdma_fabric.platforms._cumulus_profiles import Before, before_of
 from rdma_fabric.platforms._cumulus_read import QUESTIONS, parse_answers
 from rdma_fabric.platforms._cumulus_realize import GLOBALS, realize_node
 from rdma_fabric.platforms._cumulus_switch import AUTO_SAVE
+from rdma_fabric.platforms._cumulus_vitals import questions as vital_questions
+from rdma_fabric.platforms._cumulus_vitals import vitals
 from rdma_fabric.platforms._cumulus_write import (
     changed_lines,
     full_lines,
@@ -51,6 +53,7 @@ from rdma_fabric.state import (
     differences,
 )
 from rdma_fabric.templating import render_lines
+from rdma_fabric.vitals import Vitals
 
 TEMPLATE: Final = "cumulus/config.j2"
 
@@ -149,6 +152,14 @@ class Cumulus:
     def parse(self, answers: Mapping[str, str], hw: Hardware) -> Observation:
         """The neutral state of the ports in `hw`; never raises."""
         return parse_answers(answers, hw)
+
+    def vital_questions(self, hw: Hardware) -> tuple[str, ...]:
+        """One command, and two for every port."""
+        return vital_questions(hw)
+
+    def vitals(self, answers: Mapping[str, str], hw: Hardware) -> Vitals:
+        """Counters of the ports in `hw`."""
+        return vitals(answers, hw)
 
     def change(self, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
         """The revision that leads from `seen` to `wanted`; only a save when the live state is right."""

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from rdma_fabric.hardware import Hardware
 from rdma_fabric.platforms import _host_files as host
+from rdma_fabric.platforms import _host_vitals as vital
 from rdma_fabric.platforms import _linux_find as find
 from rdma_fabric.platforms._contract import (
     Artifact,
@@ -30,6 +31,7 @@ from rdma_fabric.platforms._linux_realize import realize
 from rdma_fabric.platforms._linux_write import Context, SystemChange, files_context
 from rdma_fabric.platforms._linux_write_mtu import MtuChange, mtus, netplan_rows, unit_rows
 from rdma_fabric.state import Mtu, NodeState, Observation, PortSettings
+from rdma_fabric.vitals import Vitals
 
 NETWORKD_FILE: Final = "networkd_file"
 """Node option: name of the .network file of a port, in which PORT stands for the port's name."""
@@ -72,6 +74,14 @@ class Linux:
     def parse(self, answers: Mapping[str, str], hw: Hardware) -> Observation:
         """The neutral state; running is operational."""
         return read("\n".join(answers.get(question, "") for question in self.questions(hw)), hw)
+
+    def vital_questions(self, hw: Hardware) -> tuple[str, ...]:
+        """One shell script for all ports."""
+        return vital.questions(hw.ports, "base")
+
+    def vitals(self, answers: Mapping[str, str], hw: Hardware) -> Vitals:
+        """Kernel counters and addresses of the ports."""
+        return vital.base(answers, hw)
 
     # ------------------------------------------------------------ write
 

@@ -16,6 +16,7 @@ from rdma_fabric.platforms import _host_card as cards
 from rdma_fabric.platforms import _host_files as host
 from rdma_fabric.platforms import _host_nic as nic
 from rdma_fabric.platforms import _host_qos as qos_file
+from rdma_fabric.platforms import _host_vitals as vital
 from rdma_fabric.platforms import _nic_bnxt_knobs as knobs
 from rdma_fabric.platforms import _nic_bnxt_read as reader
 from rdma_fabric.platforms._contract import Artifact, Change, Dialect, Disturbs, Probe, Realized, Traits
@@ -35,6 +36,20 @@ from rdma_fabric.state import (
     PortSettings,
     QosState,
 )
+from rdma_fabric.vitals import Vitals
+
+_COUNTERS: Final[vital.Rows] = (
+    (r"rx_pfc_ena_frames_pri([0-7])", "pause-rx"),
+    (r"tx_pfc_ena_frames_pri([0-7])", "pause-tx"),
+    (r"[rt]x_stat_discard", "discards"),
+    (r"rx_fcs_err_frames", "crc"),
+    (r"rx_pcs_symbol_err", "symbol"),
+    (r"link_down_events", "down"),
+    (r"rx_ecn_marked_pkts", "marks"),
+    (r"seq_err_naks_rcvd|to_retransmits|oos_drop_count", "retries"),
+)
+"""Linux bnxt_ethtool.c (bnxt_port_stats_arr, bnxt_port_stats_ext_arr) and bnxt_re hw_counters.c. What a
+class dropped is counted by hardware queue (rx_discard_packets_cosN), whose priority nothing tells."""
 
 _PART: Final = nic.Nic("bnxt", "nic_bnxt/bnxt.sh.j2", nic.Library(parameters=knobs.PARAMETERS))
 
@@ -146,6 +161,14 @@ class NicBnxt:
         return seen.observation()
 
     # ------------------------------------------------------------ write
+
+    def vital_questions(self, hw: Hardware) -> tuple[str, ...]:
+        """One shell script for all ports."""
+        return vital.questions(host.ports_of(hw, _PART.word), "nic")
+
+    def vitals(self, answers: Mapping[str, str], hw: Hardware) -> Vitals:
+        """What the driver and the RDMA device count."""
+        return vital.nic(answers, host.ports_of(hw, _PART.word), _COUNTERS)
 
     def context(self, wanted: NodeState, hw: Hardware) -> nic.Library:
         """For the library file; settings files have contexts of their own."""

@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _host_files as host
+from rdma_fabric.platforms import _host_vitals as vital
 from rdma_fabric.platforms._contract import (
     Artifact,
     Call,
@@ -43,6 +44,7 @@ from rdma_fabric.state import (
     differences,
 )
 from rdma_fabric.templating import render_lines
+from rdma_fabric.vitals import Vitals
 
 _NIC: Final = "ib"
 _FOLDER: Final = "/etc/fabric/ipoib"
@@ -134,6 +136,14 @@ class NicIb:
                 [(port.name, port.settings.ib.mode, port.settings.ib.children) for port in (*live, *kept)]
             ),
         )
+
+    def vital_questions(self, hw: Hardware) -> tuple[str, ...]:
+        """One shell script for all ports."""
+        return vital.questions(host.ports_of(hw, _NIC), "ib")
+
+    def vitals(self, answers: Mapping[str, str], hw: Hardware) -> Vitals:
+        """PortCounters and lanes of the ports."""
+        return vital.infiniband(answers, host.ports_of(hw, _NIC))
 
     def context(self, wanted: NodeState, hw: Hardware) -> Context:
         """For the program and its unit."""

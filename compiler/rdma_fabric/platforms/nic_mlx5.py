@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _host_files as host
 from rdma_fabric.platforms import _host_qos as qos_file
+from rdma_fabric.platforms import _host_vitals as vital
 from rdma_fabric.platforms import _nic_mlx5_card as cards
 from rdma_fabric.platforms import _nic_mlx5_knobs as knobs
 from rdma_fabric.platforms import _nic_mlx5_nv as nv
@@ -50,8 +51,23 @@ from rdma_fabric.state import (
     WatchdogTimers,
 )
 from rdma_fabric.templating import render_lines
+from rdma_fabric.vitals import Vitals
 
 _NIC: Final = "mlx5"
+_COUNTERS: Final[vital.Rows] = (
+    (r"rx_prio([0-7])_pause", "pause-rx"),
+    (r"tx_prio([0-7])_pause", "pause-tx"),
+    (r"rx_prio([0-7])_discards", "drops"),
+    (r"[rt]x_discards_phy", "discards"),
+    (r"rx_crc_errors_phy", "crc"),
+    (r"rx_symbol_err(?:ors)?_phy", "symbol"),
+    (r"link_down_events_phy", "down"),
+    (r"np_ecn_marked_roce_packets", "marks"),
+    (r"packet_seq_err|out_of_sequence|local_ack_timeout_err", "retries"),
+    (r"rx_icrc_encapsulated", "crc"),
+)
+"""Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst; hw_counters:
+"Understanding mlx5 Linux Counters and Status Parameters". Older drivers say rx_symbol_errors_phy."""
 _DEFAULTS: Final = PortSettings(
     qos=QosState(
         trust="pcp",
@@ -208,6 +224,14 @@ class NicMlx5:
         )
 
     # ------------------------------------------------------------ write
+
+    def vital_questions(self, hw: Hardware) -> tuple[str, ...]:
+        """One shell script for all ports."""
+        return vital.questions(host.ports_of(hw, _NIC), "nic")
+
+    def vitals(self, answers: Mapping[str, str], hw: Hardware) -> Vitals:
+        """What the driver and the RDMA device count."""
+        return vital.nic(answers, host.ports_of(hw, _NIC), _COUNTERS)
 
     def context(self, wanted: NodeState, hw: Hardware) -> Library:
         """For the library file; settings files have contexts of their own."""

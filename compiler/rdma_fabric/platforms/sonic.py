@@ -28,6 +28,8 @@ from rdma_fabric.platforms._sonic_patch import TEMPLATE, ops_between, rows_text,
 from rdma_fabric.platforms._sonic_read import BLOB, Tables, parse, questions, row_of
 from rdma_fabric.platforms._sonic_realize import dynamic_buffers, realize_node
 from rdma_fabric.platforms._sonic_rows import Plan, Switch, Target, aspect_of, build, managed
+from rdma_fabric.platforms._sonic_vitals import QUESTIONS as VITALS
+from rdma_fabric.platforms._sonic_vitals import vitals
 from rdma_fabric.platforms._sonic_write import RECOVER, SAVE, transaction
 from rdma_fabric.state import (
     DSCPS,
@@ -43,6 +45,7 @@ from rdma_fabric.state import (
     QosState,
     differences,
 )
+from rdma_fabric.vitals import Vitals
 
 _ERRORS: Final = r"^-?bash: |^sudo: |command not found"
 _AZURE: Final[Mapping[int, int]] = {3: 3, 4: 4, 5: 2, 8: 0, 46: 5, 48: 6}
@@ -104,6 +107,14 @@ class Sonic:
     def parse(self, answers: Mapping[str, str], hw: Hardware) -> Observation:
         """The neutral state of the ports in `hw`; never raises."""
         return parse(answers, hw)
+
+    def vital_questions(self, hw: Hardware) -> tuple[str, ...]:
+        """Six tables, the same for any number of ports."""
+        return VITALS
+
+    def vitals(self, answers: Mapping[str, str], hw: Hardware) -> Vitals:
+        """Counters of the ports in `hw`."""
+        return vitals(answers, hw)
 
     def change(self, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
         """The patch that leads from `seen` to `wanted`; only a save when the live state is right."""

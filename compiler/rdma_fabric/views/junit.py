@@ -23,11 +23,12 @@ PASSED = "all places"
 
 def report_junit(verdict: Verdict) -> str:
     """The whole verdict."""
-    top = Xml.Element("testsuites", name="fabric check")
+    top = Xml.Element("testsuites", name=f"fabric {verdict.command}")
     by_rule: dict[str, list[Finding]] = {}
     for one in verdict.findings:
         by_rule.setdefault(one.code, []).append(one)
     names = {one.rule.code: one.rule.name for one in verdict.rules}
+    names |= {one.code: one.name for one in verdict.checks}
     names = {one.code: one.name for one in verdict.findings if one.code not in names} | names
     for code, name in sorted(names.items()):
         top.append(_suite(f"{code} {name}", by_rule.get(code, ()), _unjudged(verdict, code), verdict))

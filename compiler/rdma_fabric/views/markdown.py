@@ -22,7 +22,11 @@ Row = tuple[str, ...]
 
 def report_markdown(verdict: Verdict) -> str:
     """The whole verdict; what does not fit is counted, never silently left out."""
-    lines = [f"## fabric check{f': {plain(verdict.fabric)}' if verdict.fabric else ''}", "", _head(verdict)]
+    lines = [
+        f"## fabric {verdict.command}{f': {plain(verdict.fabric)}' if verdict.fabric else ''}",
+        "",
+        _head(verdict),
+    ]
     room = LIMIT - sum(len(line) + 1 for line in lines) - 1_000
     for title, columns, rows, folded in _parts(verdict):
         shown = fitting(rows, room)

@@ -1,4 +1,4 @@
-"""The verdict of `check` as one value, whichever format it is written in."""
+"""The verdict of `check` or `verify` as one value, whichever format it is written in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rdma_fabric.checker.registry import Documented
-from rdma_fabric.findings import Finding, Place, Position, Severity
+from rdma_fabric.findings import Check, Finding, Place, Position, Severity
 
 _WAIVED = re.compile(r"until (\d{4}-\d{2}-\d{2}): (.*)", re.DOTALL)
 
@@ -45,7 +45,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What `check` found. Without `loaded` the input could not be used and only its findings count."""
+    """What a command found. Without `loaded` the input could not be used and only its findings count."""
 
     findings: tuple[Finding, ...]
     source: Source
@@ -60,6 +60,10 @@ class Verdict:
     rules: tuple[Documented, ...] = ()
     strict: bool = False
     loaded: bool = True
+    command: str = "check"
+    """The command that found it."""
+    checks: tuple[Check, ...] = ()
+    """What it can find besides `rules`."""
 
     @property
     def counts(self) -> dict[Severity, int]:

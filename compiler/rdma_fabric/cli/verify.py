@@ -1,0 +1,183 @@
+"""`fabric verify`: is the fabric well? Reads twice, pings between hosts, loads it only on request."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from rdma_fabric.cli import common
+from rdma_fabric.cli.drift import interval
+
+if TYPE_CHECKING:
+    from rdma_fabric.checker import Judged
+    from rdma_fabric.drift import NodeDrift
+    from rdma_fabric.health.types import Health, Step
+    from rdma_fabric.observe import Seen, Sign
+    from rdma_fabric.plan.scope import Scope
+    from rdma_fabric.resolve import Resolved
+    from rdma_fabric.transport.credentials import Secrets
+    from rdma_fabric.transport.errors import Failure
+    from rdma_fabric.transport.targets import Target
+    from rdma_fabric.views.output import Output
+
+T = TypeVar("T")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `fabric verify`."""
+    common.folder_options(parser)
+    common.format_option(parser, "junit", "markdown")
+    common.limit_option(parser)
+    common.device_options(parser)
+    parser.add_argument(
+        "--interval", type=interval, default=10.0, metavar="TIME", help="between the two reads (default 10s)"
+    )
+    parser.add_argument(
+        "--only", type=_steps, default=(), metavar="STEPS", help="some of counters,config,speed,sm,mtu,paths"
+    )
+    parser.add_argument("--strict", action="store_true", help="warnings count as errors")
+
+
+def _steps(text: str) -> tuple[str, ...]:
+    """The steps of --only, for argparse."""
+    from rdma_fabric.health.types import STEPS
+
+    words = tuple(dict.fromkeys(word.strip() for word in text.split(",")))
+    odd = [word for word in words if word not in STEPS]
+    if odd:
+        raise argparse.ArgumentTypeError(f"no step {odd[0]!r}: use some of {','.join(STEPS)}")
+    return words
+
+
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """Everything that the steps share."""
+
+    options: argparse.Namespace
+    resolved: Resolved
+    scope: Scope
+    names: tuple[str, ...]
+    """Nodes that are read."""
+    targets: Mapping[str, Target]
+    secrets: Secrets
+    out: Output
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Those that were asked for, all that change nothing by default."""
+        from rdma_fabric.health.types import STEPS
+
+        return tuple(step for step in STEPS if not self.options.only or step in self.options.only)
+
+
+def run(options: argparse.Namespace) -> int:
+    """0 all passed, 1 something failed or a node was not read, 2 nothing could be read or bad input."""
+    from rdma_fabric.cli import live, planning
+
+    out = common.output(options)
+    resolved = common.load(common.directory(options))
+    _, _, scope = planning.scoped(options, resolved)
+    skipped = {row.node for row in scope.fixed if row.status == "skipped"}
+    names = tuple(name for name in common.scope(resolved, options.limit) if name not in skipped)
+    targets, secrets = live.reachable(options, resolved, names)
+    desk = _Desk(options, resolved, scope, names, targets, secrets, out)
+    first, second, failures = _reads(desk)
+    if names and not first:
+        for name, why in failures.items():
+            out.complain(f"{name}: {why}")
+        return 2
+    return _verdict(desk, first, second, failures)
+
+
+def _reads(desk: _Desk) -> tuple[dict[str, Seen], dict[str, Sign], dict[str, str]]:
+    """(first read, second read, why nodes were not read)."""
+    from rdma_fabric.observe import observe_vitals, read_vitals
+    from rdma_fabric.views.output import count
+
+    workers, plans = desk.options.workers, desk.resolved.plans
+    if not desk.names:
+        return {}, {}, {}
+    desk.out.say(f"reading {count(len(desk.names), 'node')} ...")
+    begun = time.monotonic()
+    seen, failures = _split(observe_vitals(desk.names, plans, desk.targets, desk.secrets, workers=workers))
+    if "counters" not in desk.steps or not seen:
+        return seen, {}, failures
+    rest = desk.options.interval - (time.monotonic() - max(one.sign.at for one in seen.values()))
+    desk.out.say(f"reading counters again in {desk.options.interval:g} s ...")
+    time.sleep(max(0.0, rest))
+    again, lost = _split(read_vitals(seen, plans, desk.targets, desk.secrets, workers=workers))
+    desk.out.say(f"read twice in {time.monotonic() - begun:.0f} s")
+    return seen, again, failures | {name: f"second read: {why}" for name, why in lost.items()}
+
+
+def _split(found: Mapping[str, T | Failure]) -> tuple[dict[str, T], dict[str, str]]:
+    from rdma_fabric.transport.errors import Failure
+
+    good: dict[str, T] = {}
+    bad: dict[str, str] = {}
+    for name, one in found.items():
+        if isinstance(one, Failure):
+            bad[name] = f"{one.kind}: {one.text}"
+        else:
+            good[name] = one
+    return good, bad
+
+
+def _verdict(
+    desk: _Desk, first: Mapping[str, Seen], second: Mapping[str, Sign], failures: Mapping[str, str]
+) -> int:
+    import datetime
+
+    from rdma_fabric.checker import build
+    from rdma_fabric.health import verify
+
+    judged = build(desk.resolved, {name: one.observation for name, one in first.items()})
+    signs = {name: one.sign for name, one in first.items()}
+    scene = verify.scene_of(judged, desk.names, signs, second)
+    judgements = [*verify.judge(scene, _drifts(desk, judged, failures), desk.steps)]
+    now = datetime.datetime.now(datetime.UTC)
+    health = verify.verdict(
+        judged,
+        judgements,
+        verify.unread(judged, failures),
+        today=now.date(),
+        nodes=len(desk.names),
+        interval_s=desk.options.interval if second else 0.0,
+    )
+    _show(desk, health)
+    return 1 if verify.fails(health, desk.options.strict) else 0
+
+
+def _drifts(desk: _Desk, judged: Judged, failures: Mapping[str, str]) -> tuple[NodeDrift, ...]:
+    """What step 2 tells; nodes whose intent has errors have none."""
+    from rdma_fabric.drift import find_drift
+    from rdma_fabric.push.runs import busy
+    from rdma_fabric.state_dir import state_dir
+
+    if "config" not in desk.steps:
+        return ()
+    moving = busy(state_dir(common.directory(desk.options)))
+    wrong = {row.node: f"its intent has errors: {row.reason}" for row in desk.scope.fixed}
+    seen = judged.observations
+    lost = {name: why for name, why in failures.items() if name not in seen} | {
+        name: why for name, why in wrong.items() if name in desk.names
+    }
+    return find_drift(judged.inventory, desk.scope.targets, seen, lost, {}, moving)
+
+
+def _show(desk: _Desk, health: Health) -> None:
+    from rdma_fabric.health import verify
+    from rdma_fabric.views.verify_text import verdict_of, verify_json, verify_text
+
+    options = desk.options
+    if options.format == "json":
+        desk.out.data(verify_json(health, not verify.fails(health, options.strict)))
+    elif options.format in common.REPORTS:
+        source = common.source(common.directory(options))
+        verdict = verdict_of(health, source, desk.resolved.intent.name, options.strict)
+        desk.out.data(common.report(options.format, verdict))
+    else:
+        desk.out.data(verify_text(health, desk.out))

@@ -1,0 +1,1 @@
+"""Is the fabric well: what two reads of the devices, and tests between hosts, say against the intent."""

@@ -1,0 +1,439 @@
+"""Health: what counters, links, managers and MTUs say, each fault alone, and what cannot be judged."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rdma_fabric import platforms
+from rdma_fabric.checker import build
+from rdma_fabric.checker.waivers import apply_waivers, waive
+from rdma_fabric.cli.common import load
+from rdma_fabric.drift import find_drift
+from rdma_fabric.findings import HEALTH, Finding, Severity, health_check
+from rdma_fabric.health import verify
+from rdma_fabric.health.types import STEPS, Health, Judgement, Scene, Step
+from rdma_fabric.intent.models import Waiver
+from rdma_fabric.observe import Sign
+from rdma_fabric.plan.changes import Target
+from rdma_fabric.resolve import Resolved
+from rdma_fabric.state import NodeState, Observation
+from rdma_fabric.views.output import Output
+from rdma_fabric.views.verify_text import verdict_of, verify_json, verify_text
+from rdma_fabric.vitals import Count, Kind, Vitals
+
+ROOT = Path(__file__).resolve().parents[2]
+TODAY = datetime.date(2026, 11, 30)
+SECONDS = 10.0
+CABLES = "cables.csv"
+
+
+@cache
+def fabric(name: str = "demo") -> Resolved:
+    return load(ROOT / "inventory" / name)
+
+
+@cache
+def sound(name: str = "demo") -> Mapping[str, Observation]:
+    """Every node has what the intent wants, at the planned speed."""
+    found = {}
+    for node, plan in fabric(name).plans.items():
+        state = platforms.realize(plan.state, plan.hardware).state
+        ports = []
+        for port in state.ports:
+            hw = plan.hardware.port(port.name)
+            nic = replace(port.settings.nic, rdma_mtu=4096) if hw and hw.nic else port.settings.nic
+            speed = hw.speed_gbps if hw else 0
+            ports.append(replace(port, settings=replace(port.settings, nic=nic), speed_gbps=speed))
+        system = state.system
+        if system.sm.running is True:
+            role = "master" if system.sm.priority == 14 else "standby"
+            system = replace(system, sm=replace(system.sm, role=role))
+        running = NodeState(system, tuple(ports))
+        found[node] = Observation(running, running)
+    return found
+
+
+def with_port(seen: Observation, port: str, **parts: Any) -> Observation:
+    ports = tuple(replace(one, **parts) if one.name == port else one for one in seen.running.ports)
+    return replace(seen, running=replace(seen.running, ports=ports))
+
+
+def scene(
+    *counts: tuple[str, Count, int],
+    seen: Mapping[str, Observation] | None = None,
+    name: str = "demo",
+    names: tuple[str, ...] = (),
+    resolved: Resolved | None = None,
+) -> Scene:
+    """Counters of the first read, and by how much each grew until the second."""
+    whole = resolved or fabric(name)
+    first: dict[str, list[Count]] = {node: [] for node in whole.plans}
+    second: dict[str, list[Count]] = {node: [] for node in whole.plans}
+    for node, one, by in counts:
+        first[node].append(one)
+        second[node].append(replace(one, value=one.value + by))
+    return verify.scene_of(
+        build(whole, dict(seen or sound(name))),
+        names or tuple(whole.plans),
+        {node: Sign(Vitals(tuple(rows)), 100.0) for node, rows in first.items()},
+        {node: Sign(Vitals(tuple(rows)), 100.0 + SECONDS) for node, rows in second.items()},
+    )
+
+
+def judged(at: Scene, *steps: Step, pause: int | None = None) -> dict[str, Judgement]:
+    intent = at.judged.resolved.intent
+    if pause is not None:
+        marks = intent.verify.model_copy(update={"pause": pause})
+        changed = replace(at.judged.resolved, intent=intent.model_copy(update={"verify": marks}))
+        at = replace(at, judged=replace(at.judged, resolved=changed))
+    return {one.step: one for one in verify.judge(at, drifts(at), steps or STEPS)}
+
+
+def drifts(at: Scene) -> Any:
+    targets = {name: Target(view.wanted, view.hw) for name, view in at.judged.views.items()}
+    read = {name: targets[name] for name in at.observations}
+    return find_drift(at.inventory, read, at.observations, {}, {})
+
+
+def findings(at: Scene, *steps: Step, pause: int | None = None) -> list[Finding]:
+    return [one for step in judged(at, *steps, pause=pause).values() for one in step.findings]
+
+
+def told(found: list[Finding]) -> list[tuple[str, str, tuple[str, ...]]]:
+    return [(one.name, str(one.severity), tuple(str(place) for place in one.places)) for one in found]
+
+
+def count(kind: Kind, value: int = 100, port: str = "eth0", **more: Any) -> Count:
+    return Count(port, kind, value, f"the {kind} counter", **more)
+
+
+def test_a_sound_fabric_has_no_findings() -> None:
+    quiet = [("gpu01", count("crc"), 0), ("gpu01", count("pause-rx", priority=3), 0)]
+    assert findings(scene(*quiet)) == []
+    assert findings(scene(name="ib-pod")) == []
+
+
+# ---------------------------------------------------------------- counters
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "severity"),
+    [
+        ("crc", "frame-errors", "error"),
+        ("symbol", "frame-errors", "error"),
+        ("fec", "frame-errors", "error"),
+        ("errors", "frame-errors", "error"),
+        ("storms", "pause-storm", "error"),
+        ("down", "link-flapped", "error"),
+        ("pause-tx", "pause-grows", "warning"),
+        ("pause-rx", "pause-grows", "warning"),
+        ("discards", "discards-grow", "warning"),
+        ("retries", "retries-grow", "warning"),
+        ("marks", "congestion", "note"),
+        ("waits", "congestion", "note"),
+    ],
+)
+def test_what_grew_is_told_with_rate_place_and_both_ends(kind: Kind, name: str, severity: str) -> None:
+    (one,) = findings(scene(("gpu01", count(kind), 25)))
+    assert told([one]) == [(name, severity, ("gpu01 eth0",))]
+    assert one.found == f"the {kind} counter +25 (2.5/s)"
+    assert one.peer == "cabled to leaf01 Ethernet1/1"
+    assert one.position is not None
+    assert (Path(one.position.file).name, one.position.line) == (CABLES, 2)
+
+
+@pytest.mark.parametrize(("priority", "name"), [(3, "lossless-drops"), (0, "")])
+def test_drops_count_in_lossless_classes(priority: int, name: str) -> None:
+    found = findings(scene(("gpu01", count("drops", priority=priority), 5)))
+    assert [one.name for one in found] == ([name] if name else [])
+
+
+def test_the_queue_of_a_platform_is_mapped_to_its_priority() -> None:
+    """leaf01 serves priority 3 in the queue that its state says."""
+    state = sound()["leaf01"].running.port("Ethernet1/1")
+    assert state is not None
+    queue = state.settings.qos.classes[3].queue
+    assert isinstance(queue, int)
+    drop = count("drops", port="Ethernet1/1", queue=queue)
+    assert told(findings(scene(("leaf01", drop, 5)))) == [
+        ("lossless-drops", "error", ("leaf01 Ethernet1/1",))
+    ]
+    assert findings(scene(("leaf01", replace(drop, queue=(queue + 1) % 8), 5))) == []
+
+
+def test_pause_that_both_ends_count_is_told_at_its_sender() -> None:
+    sent, got = count("pause-tx", port="Ethernet1/1"), count("pause-rx", priority=3)
+    found = findings(scene(("leaf01", sent, 40), ("gpu01", got, 40)))
+    assert told(found) == [("pause-grows", "warning", ("leaf01 Ethernet1/1",))]
+    assert "sends PFC pause" in found[0].message
+
+
+@pytest.mark.parametrize(("mark", "severity"), [(4, "error"), (5, "warning")])
+def test_pause_above_the_mark_of_the_intent_is_an_error(mark: int, severity: str) -> None:
+    found = findings(scene(("gpu01", count("pause-tx", priority=3), 40)), pause=mark)
+    assert told(found) == [("pause-grows", severity, ("gpu01 eth0",))]
+    assert found[0].wanted == f"below {mark}/s"
+
+
+@pytest.mark.parametrize(("drops", "told_too"), [(30, False), (29, True)])
+def test_discards_that_classes_explain_are_not_told_again(drops: int, told_too: bool) -> None:
+    found = findings(scene(("gpu01", count("discards"), 30), ("gpu01", count("drops", priority=0), drops)))
+    assert [one.name for one in found] == (["discards-grow"] if told_too else [])
+
+
+def test_an_infiniband_port_may_not_discard() -> None:
+    port = next(iter(fabric("ib-pod").plans["gpu01"].ports))
+    found = findings(scene(("gpu01", count("discards", port=port), 3), name="ib-pod"))
+    assert told(found) == [("discards-grow", "error", (f"gpu01 {port}",))]
+
+
+def test_the_total_of_errors_is_told_only_without_its_parts() -> None:
+    both = findings(scene(("gpu01", count("errors"), 9), ("gpu01", count("crc"), 9)))
+    assert [one.found for one in both] == ["the crc counter +9 (0.9/s)"]
+
+
+def unjudged(at: Scene, step: Step = "counters") -> set[tuple[str, str]]:
+    return {
+        (one.what, one.why)
+        for one in judged(at, step)[step].unjudged
+        for place in one.places
+        if place.node == "gpu01" and place.port in ("", "eth0")
+    }
+
+
+def test_a_cleared_counter_is_not_judged_and_never_negative() -> None:
+    at = scene(("gpu01", count("crc"), -40))
+    assert findings(at) == []
+    row = next(row for row in unjudged(at) if row[0] == "the crc counter")
+    assert "cleared" in row[1]
+
+
+def test_a_full_counter_is_not_judged() -> None:
+    at = scene(("gpu01", count("symbol", 65535, ceiling=65535), 0))
+    assert any("full at 65535" in why for _, why in unjudged(at))
+
+
+def test_a_counter_that_only_the_second_read_shows_is_not_judged() -> None:
+    at = scene(("gpu01", count("crc"), 5))
+    first = {name: Sign(Vitals(), 100.0) for name in at.first}
+    at = replace(at, first=first)
+    assert findings(at) == []
+    assert ("the crc counter", "shown by the second read only") in unjudged(at)
+
+
+def test_kinds_that_a_device_does_not_show_are_named() -> None:
+    missing = {what for what, why in unjudged(scene(("gpu01", count("crc"), 0))) if "no such" in why}
+    assert missing == {"pause-rx", "pause-tx", "marks", "drops", "discards", "symbol", "fec"}
+
+
+def test_a_node_that_is_not_in_service_yields_notes() -> None:
+    resolved = fabric()
+    node = resolved.inventory.nodes["gpu01"]
+    away = replace(node, spec=replace(node.spec, state="maintenance"))
+    inventory = replace(resolved.inventory, nodes={**resolved.inventory.nodes, "gpu01": away})
+    at = scene(("gpu01", count("crc"), 5), resolved=replace(resolved, inventory=inventory))
+    assert told(findings(at)) == [("frame-errors", "note", ("gpu01 eth0",))]
+
+
+# ---------------------------------------------------------------- configuration, links, MTU
+
+
+def test_equal_drift_is_one_finding() -> None:
+    seen = dict(sound())
+    for name in ("gpu01", "gpu02"):
+        port = seen[name].running.port("eth0")
+        assert port is not None
+        wrong = replace(port.settings, mtu=replace(port.settings.mtu, ip=4500))
+        seen[name] = with_port(seen[name], "eth0", settings=wrong)
+    (one,) = findings(scene(seen=seen))
+    assert told([one]) == [("not-as-intended", "error", ("gpu01 eth0", "gpu02 eth0"))]
+    assert (one.setting, one.found, one.wanted) == ("mtu.ip", "4500", "9000")
+
+
+def test_a_slow_link_is_named_with_both_ends_and_its_cable() -> None:
+    seen = dict(sound())
+    seen["leaf01"] = with_port(seen["leaf01"], "Ethernet1/1", speed_gbps=100)
+    (one,) = findings(scene(seen=seen))
+    assert told([one]) == [("link-slow", "error", ("leaf01 Ethernet1/1",))]
+    assert (one.found, one.wanted, one.peer) == (
+        "leaf01 Ethernet1/1: 100G",
+        "400G",
+        "the other end, gpu01 eth0",
+    )
+    assert "gpu01 eth0 - leaf01 Ethernet1/1" in one.message
+    assert one.position is not None
+    assert (Path(one.position.file).name, one.position.line) == (CABLES, 2)
+    seen["gpu01"] = with_port(seen["gpu01"], "eth0", speed_gbps=100)
+    (both,) = findings(scene(seen=seen))
+    assert told([both])[0][2] == ("gpu01 eth0", "leaf01 Ethernet1/1")
+
+
+def test_lanes_are_told_where_they_are_known() -> None:
+    seen = dict(sound("ib-pod"))
+    port = next(iter(fabric("ib-pod").plans["gpu01"].ports))
+    seen["gpu01"] = with_port(seen["gpu01"], port, speed_gbps=50)
+    at = scene(seen=seen, name="ib-pod")
+    at = replace(at, first={**at.first, "gpu01": Sign(Vitals(lanes=((port, 1),)), 100.0)})
+    (one,) = findings(at)
+    assert one.name == "link-slow"
+    assert one.found == f"gpu01 {port}: 50G (1X)"
+
+
+def test_a_link_that_is_down_is_not_slow_too() -> None:
+    seen = dict(sound())
+    seen["gpu01"] = replace(with_port(seen["gpu01"], "eth0", speed_gbps=100), facts=(("link eth0", "down"),))
+    (one,) = findings(scene(seen=seen))
+    assert told([one]) == [("link-down", "error", ("gpu01 eth0",))]
+
+
+def test_only_cables_of_the_scope_are_judged() -> None:
+    assert judged(scene(names=("gpu01",)), "speed")["speed"].judged == 2
+
+
+def test_a_low_active_mtu_is_named() -> None:
+    seen = dict(sound())
+    port = seen["gpu01"].running.port("eth0")
+    assert port is not None
+    nic = replace(port.settings, nic=replace(port.settings.nic, rdma_mtu=1024))
+    seen["gpu01"] = with_port(seen["gpu01"], "eth0", settings=nic)
+    (one,) = findings(scene(seen=seen))
+    assert told([one]) == [("rdma-mtu-low", "error", ("gpu01 eth0",))]
+    assert (one.found, one.wanted) == ("active_mtu 1024", "4096 (rdma.mtu)")
+
+
+# ---------------------------------------------------------------- subnet managers
+
+
+def managers(**roles: str) -> dict[str, Observation]:
+    """sm01 and sm02 with other roles; "" for a process that does not run."""
+    seen = dict(sound("ib-pod"))
+    for name, role in roles.items():
+        one = seen[name]
+        sm = replace(one.running.system.sm, running=bool(role), role=role or "none")
+        state = replace(one.running, system=replace(one.running.system, sm=sm))
+        seen[name] = replace(one, running=state)
+    return seen
+
+
+def test_without_a_master_only_the_managers_are_named() -> None:
+    seen = managers(sm01="", sm02="")
+    for name in ("gpu01", "gpu02"):  # their ports were given nothing
+        ports = tuple(
+            replace(one, settings=replace(one.settings, ib=replace(one.settings.ib, link="init", pkeys=())))
+            for one in seen[name].running.ports
+        )
+        seen[name] = replace(seen[name], running=replace(seen[name].running, ports=ports))
+    found = findings(scene(seen=seen, name="ib-pod"))
+    assert told(found) == [("manager-missing", "error", ("sm01", "sm02"))]
+
+
+def test_a_standby_that_stopped_is_a_warning() -> None:
+    found = findings(scene(seen=managers(sm02=""), name="ib-pod"))
+    assert told(found) == [("manager-missing", "warning", ("sm02",))]
+
+
+def test_two_masters() -> None:
+    found = findings(scene(seen=managers(sm02="master"), name="ib-pod"), "sm")
+    assert told(found) == [("manager-missing", "error", ("sm01", "sm02"))]
+
+
+def test_a_manager_that_was_not_read_is_not_missing() -> None:
+    seen = managers()
+    del seen["sm02"]
+    step = judged(scene(seen=seen, name="ib-pod"), "sm")["sm"]
+    assert (step.findings, step.judged) == ((), 1)
+    assert [(one.what, [place.node for place in one.places]) for one in step.unjudged] == [
+        ("subnet manager", ["sm02"])
+    ]
+
+
+# ---------------------------------------------------------------- the verdict
+
+
+def health(at: Scene, *others: Finding) -> Health:
+    made = verify.judge(at, drifts(at), STEPS)
+    return verify.verdict(at.judged, made, others, today=TODAY, nodes=14, interval_s=SECONDS)
+
+
+def waived(rule: str, until: str = "2027-01-31") -> Resolved:
+    resolved = fabric()
+    row = {"rule": rule, "node": "gpu01", "until": until, "reason": "cable ordered"}
+    intent = resolved.intent.model_copy(update={"waivers": (Waiver.model_validate(row),)})
+    return replace(resolved, intent=intent)
+
+
+@pytest.mark.parametrize("rule", ["frame-errors", "FAB102"])
+def test_a_waiver_of_the_intent_accepts_a_finding(rule: str) -> None:
+    at = scene(("gpu01", count("crc"), 5))
+    (bad,) = findings(at)
+    (one,) = waive([bad], waived(rule), TODAY)
+    assert one.waived == "until 2027-01-31: cable ordered"
+    (late,) = waive([bad], waived(rule, "2026-01-31"), TODAY)
+    assert late.waived == ""
+
+
+def test_check_knows_such_waivers() -> None:
+    def names(resolved: Resolved) -> list[str]:
+        return [one.name for one in apply_waivers([], resolved, TODAY)]
+
+    assert names(waived("frame-errors")) == []
+    assert names(waived("frame-errors", "2026-01-31")) == ["waiver-expired"]
+    (odd,) = apply_waivers([], waived("frame-erors"), TODAY)
+    assert odd.help == "did you mean frame-errors?"
+
+
+def test_what_counts() -> None:
+    warned = health(scene(("gpu01", count("pause-tx"), 5)))
+    assert (verify.fails(warned, False), verify.fails(warned, True)) == (False, True)
+    wrong = health(scene(("gpu01", count("crc"), 5)))
+    assert verify.fails(wrong, False)
+    lost = health(scene(), *verify.unread(scene().judged, {"gpu01": "timeout: x", "gpu02": "timeout: x"}))
+    assert told(list(lost.findings)) == [("node-not-read", "error", ("gpu01", "gpu02"))]
+    assert verify.fails(lost, False)
+
+
+def test_the_text_names_what_was_found_and_what_was_not_judged() -> None:
+    made = health(scene(("gpu01", count("crc"), 5), ("gpu02", count("marks"), 5)))
+    short = verify_text(made, Output())
+    assert "error[FAB102] frame-errors: gpu01 eth0: broken frames arrive" in short
+    assert "FAB109" not in short
+    assert short.splitlines()[-1] == "14 nodes verified: 1 error, 1 note"
+    long = verify_text(made, Output(verbose=True))
+    assert "note[FAB109] congestion: gpu02 eth0" in long
+    assert "not judged: pause-rx: the device shows no such counter: gpu[01-08],leaf" in long
+
+
+def test_the_json_holds_all_of_it() -> None:
+    made = health(scene(("gpu01", count("pause-tx"), 5)))
+    data = json.loads(verify_json(made, passed=True))
+    assert [one["step"] for one in data["steps"]] == ["counters", "config", "speed", "sm", "mtu"]
+    assert data["steps"][0]["metrics"]["gpu01 eth0 pause-tx"] == {"value": 0.5, "unit": "/s"}
+    assert [one["code"] for one in data["findings"]] == ["FAB106"]
+
+
+def test_the_verdict_of_other_formats_names_every_check(tmp_path: Path) -> None:
+    from rdma_fabric.cli import common
+    from rdma_fabric.views.verdict import Source
+
+    made = health(scene(("gpu01", count("crc"), 5)))
+    verdict = verdict_of(made, Source(tmp_path), "demo", strict=False)
+    junit = common.report("junit", verdict)
+    assert '<testsuites name="fabric verify"' in junit
+    assert 'name="FAB111 link-slow"' in junit
+    assert common.report("markdown", verdict).startswith("## fabric verify: demo\n")
+
+
+def test_codes_and_names_are_unique_and_found() -> None:
+    assert len({one.code for one in HEALTH}) == len({one.name for one in HEALTH}) == len(HEALTH)
+    assert [one.code for one in HEALTH] == sorted(one.code for one in HEALTH)
+    for one in HEALTH:
+        assert health_check(one.code) is health_check(one.name) is one
+    assert Severity.ERROR > Severity.WARNING
