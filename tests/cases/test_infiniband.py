@@ -13,10 +13,10 @@ from rdma_fabric import render
 from rdma_fabric.checker import Report, build, check
 from rdma_fabric.cli import main
 from rdma_fabric.cli.common import load
-from rdma_fabric.inventory.partitions import read_partitions
+from rdma_fabric.inventory.partitions import MTU_CODES, RATE_CODES, read_partitions
 from rdma_fabric.platforms import platform, realize
 from rdma_fabric.settings import deviations
-from rdma_fabric.state import Partition, differences
+from rdma_fabric.state import differences
 
 INTENT = """
 version: 1
@@ -109,9 +109,39 @@ subnet_manager:
   nodes:
   - {node: ctl01, priority: 14}
   partitions:
-  - {name: Default, pkey: 0x7fff, mtu: 2048, rate: 10, scope: 2, members: {full: [ALL, ALL_SWITCHES]}}
+  - name: Default
+    pkey: 0x7fff
+    mtu: 2048
+    rate: 10
+    scope: 2
+    members: {full: [ALL, ALL_SWITCHES]}
+    groups:
+    - "ff12:401b::1"
+    - "ff12:401b::2"
+    - "ff12:401b::16"
+    - "ff12:401b::fb"
+    - "ff12:401b::fc"
+    - "ff12:401b::101"
+    - "ff12:401b::202"
+    - "ff12:601b::1"
+    - "ff12:601b::2"
+    - "ff12:601b::16"
+    - "ff12:601b::fb"
+    - "ff12:601b::101"
   - {name: ib0_2, pkey: 0x0002, mtu: 2048, rate: 40, members: {full: [ALL, ALL_SWITCHES]}}
 """
+
+
+def _theirs(page: dict[str, Any]) -> str:
+    """The file of the page: a group a line as there; what it cuts off ends as its first statement does."""
+    first, second = page["expected_lines"]["partitions_conf"][:2]
+    head, *groups = second.partition(" (list continues")[0].split("mgid=")
+    names = [group.strip(" ,") for group in groups]
+    return (
+        f"{first}\n{head}\n"
+        + "".join(f" mgid={name}\n" for name in names)
+        + " ALL=full, ALL_SWITCHES=full ;\n"
+    )
 
 
 @pytest.mark.judge("published-designs")
@@ -122,19 +152,26 @@ def test_the_published_partitions(shared: Path, tmp_path: Path) -> None:
     text = {one.path: one.text for one in render.compile_fabric(judged, ["ctl01"])["ctl01"]}[
         "etc/opensm/partitions.conf"
     ]
-    ours = read_partitions(text)
-    theirs = read_partitions("\n".join(page["expected_lines"]["partitions_conf"][:1]))
-    assert ours.problems == theirs.problems == ()
-
-    def plain(one: Partition | None) -> tuple[Any, ...]:
-        assert one is not None
-        return one.pkey, one.mtu, one.rate, one.scope, one.members
-
-    assert plain(ours.partitions.named("Default")) == plain(theirs.partitions.named("Default"))
-    assert "ib0_2=0x0002, ipoib, mtu=4, rate=7" in text
+    ours, theirs = read_partitions(text), read_partitions(_theirs(page))
+    assert ours.problems == () and theirs.problems == ()
+    # Two statements about one P_Key are one partition; the IPv4 broadcast group is what ipoib makes.
+    assert ours.partitions.named("Default") == theirs.partitions.named("Default")
+    default = ours.partitions.named("Default")
+    assert default is not None and len(default.groups) == 12 and "\tmgid=ff12:601b::101\n" in text
+    assert "Default=0x7fff, ipoib, mtu=4, rate=3, sl=0, scope=2 :" in text
+    assert "ib0_2=0x0002, ipoib, mtu=4, rate=7, sl=0 :" in text
     for row in page["must_not"][:2]:
         assert row["line"] not in text
     assert "0x8002" not in text
+
+
+@pytest.mark.judge("published-designs")
+def test_the_codes_of_the_page_are_ours(shared: Path) -> None:
+    codes = _yaml(shared, "published/27-*.yaml")["readback"][0]["codes"]
+    assert codes["mtu"] == dict(MTU_CODES)
+    assert {code: RATE_CODES[code] for code in codes["rate"]} == {
+        code: rate.removesuffix("G") for code, rate in codes["rate"].items()
+    }
 
 
 @pytest.mark.judge("published-designs")

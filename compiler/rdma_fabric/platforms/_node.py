@@ -240,9 +240,11 @@ def change(seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
 
 def joined(first: Change, second: Change) -> Change:
     """Two changes of one node as one; undo runs the other way round."""
+    told = first.lines + second.lines
     if second.empty:
         return replace(
             first,
+            lines=told,
             differences=_unique(first.differences, second.differences),
             blocked=_unique(first.blocked, second.blocked),
             reasons=_unique(first.reasons, second.reasons),
@@ -250,6 +252,7 @@ def joined(first: Change, second: Change) -> Change:
     if first.empty:
         return replace(
             second,
+            lines=told,
             differences=_unique(first.differences, second.differences),
             blocked=_unique(first.blocked, second.blocked),
             reasons=_unique(first.reasons, second.reasons),

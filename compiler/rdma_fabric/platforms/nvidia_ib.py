@@ -129,8 +129,11 @@ class NvidiaIb:
         found = differences(owned, seen.running)
         if not found:
             return Change()
-        if found[0].unknown or wanted.system.sm.running is not False:
+        if found[0].unknown:
             return Change(blocked=found)
+        if wanted.system.sm.running is not False:
+            why = "the subnet manager of a switch is read and never written"
+            return Change(blocked=found, reasons=((found[0].path, why),), lines=("switch: ib sm",))
         lines = render_lines("nvidia_ib/config.j2", self.context(wanted, hw))
         back = tuple(line.removeprefix("no ") for line in lines)
         loss = (Disturbance(Disturbs.LOSS, (), "the subnet manager of this switch stops", _SOURCE),)
