@@ -113,7 +113,7 @@ class _Sandbox:
     def erase(self) -> None:
         return
 
-    def argv(self, command: str | None) -> list[str]:
+    def argv(self, command: str | None, user: str = "root") -> list[str]:
         return ["/bin/sh", "-i"] if command is None else ["/bin/sh", "-c", command]
 
     def sftp_argv(self) -> list[str]:

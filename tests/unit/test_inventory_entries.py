@@ -38,6 +38,25 @@ def test_a_cable_of_unknown_length(rows: str, tmp_path: Path) -> None:
     assert [link.length_m for link in load(tmp_path, ("linux",)).links] == [None]
 
 
+def test_connections_fall_back_attribute_by_attribute(tmp_path: Path) -> None:
+    """As in nornir: a port of the node does not hide the key of its group; extras are one attribute."""
+    (tmp_path / "defaults.yaml").write_text("connection_options: {netmiko: {username: ops}}\n", "utf-8")
+    (tmp_path / "groups.yaml").write_text(
+        "gpu: {platform: linux, connection_options: {netmiko: {extras: {key_file: ~/gpu}}}}\n", "utf-8"
+    )
+    (tmp_path / "hosts.yaml").write_text(
+        "h1: {groups: [gpu], connection_options: {netmiko: {port: 2222, extras: null}}}\n"
+        "h2: {groups: [gpu], connection_options: {netmiko: {extras: {key_file: ~/own}}}}\n",
+        "utf-8",
+    )
+    (tmp_path / "cables.csv").write_text("a_node,a_port,b_node,b_port,length_m\n", encoding="utf-8")
+    found = [node.spec.connection_options["netmiko"] for node in load(tmp_path, ("linux",)).nodes.values()]
+    assert found == [
+        {"username": "ops", "extras": {"key_file": "~/gpu"}, "port": 2222},
+        {"username": "ops", "extras": {"key_file": "~/own"}},
+    ]
+
+
 def test_an_entry_that_is_gone_leaves_nothing_behind(tmp_path: Path) -> None:
     text = "".join(
         f"h{n}: {{data: {{set: {{mtu.host: {4200 + n}}}}}}}\n"

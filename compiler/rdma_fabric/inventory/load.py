@@ -335,7 +335,7 @@ class _Loader:
             lab_seed=tuple(line for one in chain for line in one.entry.data.lab_seed),
             username=username or "",
             ssh_port=port or 0,
-            connection_options={k: v for one in chain for k, v in one.entry.connection_options.items()},
+            connection_options=_connections(chain),
             position=source.key_at(),
             positions=positions,
         )
@@ -562,6 +562,16 @@ def _numbers(texts: dict[str, str]) -> dict[str, Any]:
 
 def _known(found: Mapping[tuple[str, ...], Position | None]) -> dict[tuple[str, ...], Position]:
     return {path: position for path, position in found.items() if position is not None}
+
+
+def _connections(chain: Iterable[_Source]) -> dict[str, dict[str, Any]]:
+    """Options of every connection; as in nornir each attribute falls back to the next weaker entry."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in chain:
+        for name, options in one.entry.connection_options.items():
+            said = {key: value for key, value in options.items() if value is not None}
+            found[name] = found.get(name, {}) | said
+    return found
 
 
 def _note(positions: dict[str, Position], name: str, position: Position | None) -> None:

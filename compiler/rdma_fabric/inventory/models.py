@@ -123,4 +123,4 @@ class Entry(Model):
     platform: Word | None = None
     groups: tuple[str, ...] = ()
     data: NodeData = NodeData()
-    connection_options: dict[str, Any] = Field(default_factory=dict)
+    connection_options: dict[str, dict[str, Any]] = Field(default_factory=dict)

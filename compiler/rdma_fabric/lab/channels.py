@@ -42,8 +42,8 @@ class Host(Protocol):
     def erase(self) -> None:
         """Forget the files of a stopped sandbox."""
 
-    def argv(self, command: str | None) -> list[str]:
-        """What to run for a login shell (None) or for one command, as the host's root."""
+    def argv(self, command: str | None, user: str = "root") -> list[str]:
+        """What to run for a login shell (None) or one command; an account that it does not know is root."""
 
     def sftp_argv(self) -> list[str]:
         """What to run for the sftp subsystem."""
@@ -356,7 +356,7 @@ async def serve_host(node: Node, channel: Channel) -> None:
         return
     line = "sftp" if channel.subsystem else channel.command or ""
     node.note(login, user, "sftp" if channel.subsystem else "exec" if line else "shell", line)
-    argv = node.host.sftp_argv() if channel.subsystem else node.host.argv(channel.command)
+    argv = node.host.sftp_argv() if channel.subsystem else node.host.argv(channel.command, user)
 
     async def execute(_: str) -> int:
         return await spawn(channel, argv)

@@ -240,10 +240,21 @@ class Host:
             raise RuntimeError(f"{self.facts.name} runs")
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def argv(self, command: str | None) -> list[str]:
-        """What to run for a login shell (None) or for one command, as the host's root."""
+    def argv(self, command: str | None, user: str = "root") -> list[str]:
+        """What to run for a login shell (None) or one command; an account that it does not know is root."""
         shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
-        return self._enter([shell, "-l"] if command is None else [shell, "-c", command])
+        words = [shell, "-l"] if command is None else [shell, "-c", command]
+        number = self._account(user)
+        if number:
+            words = ["setpriv", f"--reuid={number}", f"--regid={number}", "--clear-groups", "--", *words]
+        return self._enter(words)
+
+    def _account(self, user: str) -> int:
+        """Number of an account of /etc/passwd; 0 also where this machine lets us have only one."""
+        if user == "root" or not _is_root():
+            return 0
+        rows = (line.split(":") for line in self.files("/etc/passwd").decode().splitlines())
+        return next((int(row[2]) for row in rows if row[0] == user), 0)
 
     def sftp_argv(self) -> list[str]:
         """What to run for the sftp subsystem."""

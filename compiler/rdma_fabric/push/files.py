@@ -2,7 +2,8 @@
 
 ansible-runner runs in a process of its own with a clean environment, since it writes the environment it
 sees into its artifacts. Its folder is temporary. What a host did is taken from the events of each host,
-never from the exit code of the run.
+never from the exit code of the run. Ansible reaches a host the very way that we do: same address, user, keys,
+known hosts and jump hosts, and no SSH configuration that we do not read.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from rdma_fabric.push.bundle import bundle
 from rdma_fabric.push.journal import Play
 from rdma_fabric.push.reach import Job, Outcome
 from rdma_fabric.transport.credentials import Secrets, scrub
+from rdma_fabric.transport.errors import TransportError
+from rdma_fabric.transport.proxy import proxy_command
 from rdma_fabric.transport.targets import Target
 
 PLAYBOOK: Final = "host.yml"
@@ -69,6 +72,26 @@ class FilePusher:
         self, jobs: Mapping[str, Job], run: str, timer_s: int, *, check: bool = False
     ) -> dict[str, Outcome]:
         """Every node's outcome; the change is live and its dead-man armed where `ok`."""
+        found = {name: why for name in jobs if (why := self._cannot(name))}
+        going = {name: job for name, job in jobs.items() if name not in found}
+        return found | (self._push(going, run, timer_s, check) if going else {})
+
+    def _cannot(self, name: str) -> Outcome | None:
+        """Why Ansible could not log in there, known before anything is tried."""
+        target = self.addresses[name]
+        try:
+            proxy_command(target)
+        except TransportError as error:
+            return Outcome(False, str(error), "connect")
+        if self.secrets.key_files(target) or self.secrets.agent(target):
+            return None
+        text = (
+            "hosts are changed through Ansible, which logs in by key: start an SSH agent, set "
+            "FABRIC_KEY_FILE, or give key_file in the connection options"
+        )
+        return Outcome(False, text, "connect")
+
+    def _push(self, jobs: Mapping[str, Job], run: str, timer_s: int, check: bool) -> dict[str, Outcome]:
         for stale in self.state.glob("ansible-*"):  # of a run whose machine lost power
             shutil.rmtree(stale, ignore_errors=True)
         # Ansible works in a folder of its own, so every path that it gets is absolute.
@@ -102,21 +125,31 @@ class FilePusher:
     def _host(self, name: str, path: str, run: str) -> dict[str, Any]:
         target = self.addresses[name]
         user = self.secrets.username(target)
-        files = " ".join(f'"{one.absolute()}"' for one in target.known_hosts)
-        options = f"-o StrictHostKeyChecking=yes -o UserKnownHostsFile={shlex.quote(files)} -o BatchMode=yes"
-        found: dict[str, Any] = {
+        return {
             "ansible_host": target.host,
             "ansible_port": target.port,
             "ansible_user": user,
-            "ansible_ssh_common_args": options,
+            "ansible_ssh_common_args": shlex.join(self._options(target)),
             "fabric_bundle": path,
             "fabric_run": run,
             "fabric_become": user != "root",
         }
-        keys = self.secrets.key_files(target)
-        if keys and not self.secrets.agent(target):
-            found["ansible_ssh_private_key_file"] = str(keys[0].absolute())
-        return found
+
+    def _options(self, target: Target) -> list[str]:
+        """Options of ssh, sftp and scp: what our own sessions use, and nothing else."""
+        known = " ".join(map(_quoted, target.known_hosts))
+        agent = self.secrets.agent(target)
+        options = [
+            "BatchMode=yes",
+            "StrictHostKeyChecking=yes",
+            f"UserKnownHostsFile={known}",
+            "GlobalKnownHostsFile=/dev/null",
+            f"IdentitiesOnly={'no' if agent else 'yes'}",
+            *(f"IdentityFile={_quoted(key)}" for key in self.secrets.key_files(target)),
+        ]
+        if proxy := proxy_command(target):
+            options.append(f"ProxyCommand={proxy.replace('%', '%%')}")
+        return ["-F", "none", *(word for option in options for word in ("-o", option))]
 
     # -- the run
 
@@ -168,6 +201,11 @@ class FilePusher:
         if "problem" in result:
             return Outcome(False, scrub(str(result["problem"]), self.secrets), "session")
         return Outcome(True)
+
+
+def _quoted(path: Path) -> str:
+    """A path as ssh_config(5) wants it: in quotes, and with nothing that it would take for a token."""
+    return f'"{str(path.absolute()).replace("%", "%%")}"'
 
 
 def _guarded(words: list[str], environment: Mapping[str, str], folders: tuple[str, ...]) -> tuple[str, str]:

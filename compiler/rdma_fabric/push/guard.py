@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _keep_orphans() -> None:
-    """A descendant whose parent ends becomes our child, so that none is lost (prctl(2), where there is one)."""
+    """A descendant whose parent ends becomes our child, so that none is lost (where there is prctl(2))."""
     library = ctypes.CDLL(None)
     if hasattr(library, "prctl"):
         library.prctl(_SUBREAPER, 1, 0, 0, 0)

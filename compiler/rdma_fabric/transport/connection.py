@@ -16,6 +16,7 @@ import paramiko
 from rdma_fabric.transport.credentials import Secrets
 from rdma_fabric.transport.errors import TransportError
 from rdma_fabric.transport.known_hosts import HostKey, Known, known
+from rdma_fabric.transport.proxy import Through, proxy_command
 from rdma_fabric.transport.targets import Target
 
 # paramiko logs tracebacks of broken connections; what matters of them is in our own errors.
@@ -75,11 +76,13 @@ def handshake(target: Target, trusted: Known, timeout_s: float) -> paramiko.Tran
         if not transport.initial_kex_done:
             raise TransportError("unreachable", f"{target}: no SSH answer within {timeout_s:g} s")
     except (OSError, EOFError) as error:
+        why = _proxy_said(connection)
         transport.close()
-        raise _Again("unreachable", f"{target}: the connection ended before SSH began") from error
+        raise _Again("unreachable", f"{target}: the connection ended before SSH began{why}") from error
     except paramiko.SSHException as error:
+        why = _proxy_said(connection)
         transport.close()
-        raise _no_ssh(target, error) from error
+        raise _no_ssh(target, error, why) from error
     except BaseException:
         transport.close()
         raise
@@ -118,9 +121,12 @@ def _reach(target: Target, trusted: Known, timeout_s: float) -> paramiko.Transpo
 
 def _dial(target: Target, timeout_s: float) -> Any:
     """A TCP connection that sends small packets at once, or the proxy of the user's SSH configuration."""
-    proxy = _proxy(target)
+    proxy = proxy_command(target)
     if proxy:
-        return paramiko.ProxyCommand(proxy)
+        try:
+            return Through(proxy)
+        except (OSError, ValueError, IndexError) as error:
+            raise TransportError("unreachable", f"{target}: {_way(proxy)} does not start: {error}") from error
     timeout = target.seconds("conn_timeout", timeout_s)
     try:
         connection = socket.create_connection((target.host, target.port), timeout)
@@ -136,19 +142,14 @@ def _dial(target: Target, timeout_s: float) -> Any:
     return connection
 
 
-def _proxy(target: Target) -> str:
-    """ProxyCommand or ProxyJump of `ssh_config_file`; "" for none."""
-    path = target.connection_options.get("ssh_config_file")
-    if not path:
-        return ""
-    try:
-        found = paramiko.SSHConfig.from_path(str(path)).lookup(target.host)
-    except (OSError, paramiko.SSHException) as error:
-        raise TransportError("unreachable", f"SSH configuration {path}: {error}") from error
-    if "proxycommand" in found:
-        return str(found["proxycommand"])
-    jump = found.get("proxyjump")
-    return f"ssh -F {path} -W {target.host}:{target.port} {jump}" if jump else ""
+def _way(proxy: str) -> str:
+    """The proxy's program; its words may hold what is nobody's business."""
+    return f"the proxy {(proxy.split() or [''])[0]}"
+
+
+def _proxy_said(connection: Any) -> str:
+    said = connection.said() if isinstance(connection, Through) else ""
+    return f" (the proxy says: {said})" if said else ""
 
 
 def _preferred(types: Any, trusted: Known) -> tuple[str, ...]:
@@ -159,12 +160,12 @@ def _preferred(types: Any, trusted: Known) -> tuple[str, ...]:
     return tuple(sorted(types, key=lambda one: one not in wanted))
 
 
-def _no_ssh(target: Target, error: paramiko.SSHException) -> TransportError:
+def _no_ssh(target: Target, error: paramiko.SSHException, why: str) -> TransportError:
     if isinstance(error, paramiko.ssh_exception.IncompatiblePeer):
         return TransportError("unreachable", f"{target}: no common SSH algorithm ({error})")
     if "banner" in str(error):
-        return _Again("unreachable", f"{target}: no SSH server answered")
-    return TransportError("unreachable", f"{target}: SSH did not start ({error})")
+        return _Again("unreachable", f"{target}: no SSH server answered{why}")
+    return TransportError("unreachable", f"{target}: SSH did not start ({error}){why}")
 
 
 # -- login
