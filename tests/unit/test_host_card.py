@@ -11,10 +11,11 @@ import yaml
 from rdma_fabric.platforms import _host_card as cards
 from rdma_fabric.platforms._host_files import Section
 from rdma_fabric.platforms.nic_bnxt import PLATFORM as BNXT
+from rdma_fabric.platforms.nic_irdma import PLATFORM as IRDMA
 from rdma_fabric.state import Absent
 
 OBSERVE = Path(__file__).resolve().parents[1] / "observe"
-MAKES = {"nic_bnxt": (BNXT.make, "eth8")}
+MAKES = {"nic_bnxt": (BNXT.make, "eth8"), "nic_irdma": (IRDMA.make, "ens8")}
 CASES = [
     (name, case)
     for name in MAKES

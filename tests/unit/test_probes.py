@@ -85,6 +85,8 @@ HOSTS = {
     "generic": host("inbox", (port("eth0", "generic"), ROCE)),
     "ib": host("inbox", (port("ib0", "ib"), IB)),
     "bnxt": host("ofed", (port("eth0", "bnxt"), ROCE)),
+    "irdma ofed": host("ofed", (port("eth0", "irdma"), ROCE)),
+    "irdma inbox": host("inbox", (port("eth0", "irdma"), ROCE)),
 }
 
 

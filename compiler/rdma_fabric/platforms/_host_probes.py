@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Final
@@ -18,7 +18,15 @@ from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _host_files as host
 from rdma_fabric.platforms._contract import Artifact, Change, Probe, Put, Reading
 from rdma_fabric.settings import group_of
-from rdma_fabric.state import NodeState, Observation, PortSettings
+from rdma_fabric.state import (
+    Absent,
+    ClassState,
+    NodeState,
+    Observation,
+    PortSettings,
+    Share,
+    pfc_priorities,
+)
 from rdma_fabric.templating import render
 
 FILE: Final = "/etc/fabric/check.json"
@@ -73,6 +81,50 @@ def for_each(one: Probe, field: str) -> Probe:
         title=one.title.replace("priority 0", "priority {at}"),
         wanted="",
     )
+
+
+def global_pause(port: PortHardware, settings: PortSettings) -> Iterator[Probe]:
+    """802.3x pause, whatever the NIC: it is on when either side is."""
+    wanted = settings.qos.global_pause
+    if isinstance(wanted, bool):
+        accepted = ("on,on", "on,off", "off,on") if wanted else ("off,off",)
+        reading = Reading(r"^[RT]X:\s+(on|off)\s*$", ("ethtool", "-a", port.name))
+        yield port_probe(port, "qos.global_pause", settings, accepted, reading)
+
+
+def class_table(
+    port: PortHardware, settings: PortSettings, pfc: Reading, queues: Reading, tsa: Reading, weights: Reading
+) -> Iterator[Probe]:
+    """PFC, then the traffic classes of all eight priorities as dcb tells them."""
+    on = pfc_priorities(settings.qos)
+    if not isinstance(on, Absent):
+        text = ",".join(map(str, on)) or "none"
+        yield port_probe(port, "qos.pfc", settings, (text,), pfc, how="bits")
+    rows: tuple[tuple[str, Callable[[ClassState], str], Reading], ...] = (
+        ("queue", _queue, queues),
+        ("share", _scheduler, tsa),
+        ("share", _weight, weights),
+    )
+    for field, right, reading in rows:
+        accept = tuple(map(right, settings.qos.classes))
+        if any(accept):
+            one = port_probe(port, f"qos.classes.0.{field}", settings, accept, reading, how="table")
+            yield for_each(one, field)
+
+
+def _queue(one: ClassState) -> str:
+    return str(one.queue) if isinstance(one.queue, int) else ""
+
+
+def _scheduler(one: ClassState) -> str:
+    """As dcb writes it; "" where nobody asks."""
+    if not isinstance(one.share, Share):
+        return ""
+    return "strict" if one.share.scheduler == "strict" else "ets"
+
+
+def _weight(one: ClassState) -> str:
+    return str(one.share.weight) if isinstance(one.share, Share) and _scheduler(one) == "ets" else ""
 
 
 def rdma_cm(port: PortHardware, settings: PortSettings) -> tuple[Probe, ...]:

@@ -28,9 +28,10 @@ from rdma_fabric.state import (
     SystemState,
 )
 
-_LARGEST: Final = {"mlx5": 9978, "bnxt": 9500}
+_LARGEST: Final = {"mlx5": 9978, "bnxt": 9500, "irdma": 9702}
 """Netdev ceilings by NIC: mlx5_core takes frames of 10000 bytes less its 22 bytes of headers
-(`ip -d link` shows maxmtu 9978; experience); BNXT_MAX_MTU of Linux 6.1 bnxt.h."""
+(`ip -d link` shows maxmtu 9978; experience); BNXT_MAX_MTU of Linux 6.1 bnxt.h;
+ICE_MAX_MTU of Linux 6.1 ice.h: frames of 9728 bytes less 26 of Ethernet, FCS and two VLAN tags."""
 _LIKELY: Final = 9000
 """What "max" means on a NIC whose ceiling nobody told us; a larger number is taken as given."""
 _KERNEL_LARGEST: Final = 65535

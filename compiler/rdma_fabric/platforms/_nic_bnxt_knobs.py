@@ -12,6 +12,8 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from rdma_fabric.hardware import Hardware
+from rdma_fabric.platforms import _host_classes as table
+from rdma_fabric.platforms._host_classes import DIGITS
 from rdma_fabric.platforms._host_qos import RDMA_CM_DEFAULTS, UNREAD, Knobs, read_tos
 from rdma_fabric.state import (
     DSCPS,
@@ -19,13 +21,11 @@ from rdma_fabric.state import (
     PRIORITIES,
     UNKNOWN,
     Absent,
-    ClassState,
     Dcbx,
     Marking,
     Maybe,
     PortSettings,
     QosState,
-    Share,
     Trust,
     WatchdogTimers,
 )
@@ -33,7 +33,6 @@ from rdma_fabric.state import (
 Where = Literal["configfs", "debugfs", "none"]
 """Where congestion control is set: files of the vendor's driver, of the kernel's from 6.15 on, nowhere."""
 
-ANY: Final = "-"
 DEFAULT_TC, ROCE_TC, CNP_TC = 0, 1, 2
 NONE: Final = "none"
 
@@ -149,10 +148,7 @@ def knobs_of(settings: PortSettings, kind: Kind) -> dict[str, str]:
     found: dict[str, str] = {}
     if isinstance(qos.global_pause, bool):
         found["PAUSE"] = "on" if qos.global_pause else "off"
-    found |= _ets(qos.classes)
-    pfc = [one.pfc_tx for one in qos.classes]
-    if all(isinstance(bit, bool) for bit in pfc):
-        found["PFC"] = ",".join("1" if bit is True else "0" for bit in pfc)
+    found |= table.knobs(qos.classes)
     parameters = dict(settings.marking.parameters)
     roce = parameters.get("rp_roce_prio")
     if isinstance(roce, str):
@@ -162,23 +158,6 @@ def knobs_of(settings: PortSettings, kind: Kind) -> dict[str, str]:
     if kind.cc == "configfs" and qos.trust in ("dscp", "pcp", "both"):
         found["VLAN0"] = "off" if qos.trust == "dscp" else "on"
     return found | _marking(settings.marking, kind)
-
-
-def _ets(classes: Sequence[ClassState]) -> dict[str, str]:
-    """The whole table in one go, as the driver checks it; a class that serves nobody is anything."""
-    queues = [one.queue for one in classes]
-    if not any(isinstance(queue, int) for queue in queues):
-        return {}
-    tsa, weight = [ANY] * 8, [ANY] * 8
-    for priority in reversed(PRIORITIES):
-        share, queue = classes[priority].share, queues[priority]
-        if isinstance(queue, int) and isinstance(share, Share):
-            strict = share.scheduler == "strict"
-            tsa[queue], weight[queue] = ("strict", "0") if strict else ("ets", str(share.weight))
-    if set(tsa) == {ANY}:
-        return {}
-    prio_tc = ",".join(str(queue) if isinstance(queue, int) else ANY for queue in queues)
-    return {"PRIO_TC": prio_tc, "TSA": ",".join(tsa), "TCBW": ",".join(weight)}
 
 
 def _marking(marking: Marking, kind: Kind) -> dict[str, str]:
@@ -224,10 +203,7 @@ def keys_of(path: str, kind: Kind) -> tuple[str, ...]:
         name = path.removeprefix("marking.parameters.")
         return (OWN.get(name, f"CC_{name}"),)
     if path.startswith("qos.classes."):
-        ets = ("PRIO_TC", "TSA", "TCBW")
-        return {"pfc_tx": ("PFC",), "pfc_rx": ("PFC",), "share": ets, "queue": ets}.get(
-            path.rpartition(".")[2], ()
-        )
+        return table.keys_of(path.rpartition(".")[2])
     return fixed.get(path, ())
 
 
@@ -242,13 +218,13 @@ def settings_of(knobs: Knobs, kind: Kind) -> PortSettings:
 @lru_cache(maxsize=4096)
 def _settings(rows: tuple[tuple[str, str], ...], kind: Kind) -> PortSettings:
     knobs = dict(rows)
-    dscp = _numbers(knobs.get("DSCP2PRIO", ""), len(DSCPS))
+    dscp = table.numbers(knobs.get("DSCP2PRIO", ""), len(DSCPS))
     qos = QosState(
         trust=_trust(knobs, dscp, kind),
         dscp_to_priority=dscp,
         # A tag's value is the priority; there is no table for it.
         pcp_to_priority=tuple(PRIORITIES) if "DSCP2PRIO" in knobs else UNKNOWN,
-        classes=_classes(knobs),
+        classes=table.read(knobs),
         watchdog=WatchdogTimers(*[NOT_APPLICABLE] * 4),
         dcbx=_DCBX.get(knobs.get("DCBX", ""), UNKNOWN),
         global_pause={"on": True, "off": False}.get(knobs.get("PAUSE", ""), UNKNOWN),
@@ -272,57 +248,10 @@ def _trust(knobs: Knobs, dscp: Maybe[tuple[int, ...]], kind: Kind) -> Maybe[Trus
     return "both" if any(dscp) else "pcp"
 
 
-def _numbers(text: str, count: int) -> Maybe[tuple[int, ...]]:
-    words = text.split(",")
-    return tuple(map(int, words)) if len(words) == count and all(map(str.isdigit, words)) else UNKNOWN
-
-
-def _list(knobs: Knobs, key: str) -> list[str]:
-    words = knobs.get(key, "").split(",")
-    return words if len(words) == 8 else [UNREAD] * 8
-
-
-def _classes(knobs: Knobs) -> tuple[ClassState, ...]:
-    pfc, queues = _list(knobs, "PFC"), _list(knobs, "PRIO_TC")
-    tsa, weight = _list(knobs, "TSA"), _list(knobs, "TCBW")
-    found = []
-    for priority in PRIORITIES:
-        bit: Maybe[bool] = {"1": True, "0": False}.get(pfc[priority], UNKNOWN)
-        queue: Maybe[int] = int(queues[priority]) if queues[priority] in _DIGITS else UNKNOWN
-        share: Maybe[Share | None] = UNKNOWN
-        if isinstance(queue, int):
-            share = _share(tsa[queue], weight[queue])
-        elif queues[priority] == ANY:
-            queue = share = NOT_APPLICABLE
-        found.append(
-            ClassState(
-                pfc_tx=bit,
-                pfc_rx=bit,
-                watchdog=NOT_APPLICABLE,
-                ecn=NOT_APPLICABLE,
-                headroom=NOT_APPLICABLE,
-                share=share,
-                queue=queue,
-                group=NOT_APPLICABLE,
-            )
-        )
-    return tuple(found)
-
-
-_DIGITS: Final = tuple("01234567")
-
-
-def _share(tsa: str, weight: str) -> Maybe[Share | None]:
-    """Rate limits are not read: no DCB call shows them."""
-    if tsa == "strict":
-        return Share("strict", 0, NOT_APPLICABLE)
-    return Share("dwrr", int(weight), NOT_APPLICABLE) if tsa == "ets" and weight.isdigit() else UNKNOWN
-
-
 def _read_marking(knobs: Knobs, dscp: Maybe[tuple[int, ...]], kind: Kind) -> Marking:
     roce, ecn = knobs.get("ROCE", ""), knobs.get("ECN", "")
     roles: Maybe[tuple[int, ...]] = () if ecn == "0" else UNKNOWN
-    if ecn == "1" and (roce == NONE or roce in _DIGITS):
+    if ecn == "1" and (roce == NONE or roce in DIGITS):
         # Without a RoCE priority, RoCE travels on priority 0.
         roles = (0 if roce == NONE else int(roce),)
     cnp = _one(knobs, "CNP_DSCP")
@@ -356,12 +285,6 @@ def _read_parameters(knobs: Knobs) -> dict[str, Maybe[str]]:
 
 
 # ---------------------------------------------------------------- what changes
-
-
-def blurred(wanted: str, have: str) -> str:
-    """A list with dashes where the wanted one does not mind."""
-    pairs = zip(wanted.split(","), have.split(","), strict=False)
-    return ",".join(ANY if want == ANY else word for want, word in pairs)
 
 
 @dataclass(frozen=True, slots=True)

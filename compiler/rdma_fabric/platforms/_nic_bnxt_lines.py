@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rdma_fabric.hardware import PortHardware
+from rdma_fabric.platforms import _host_classes as table
 from rdma_fabric.platforms import _nic_bnxt_knobs as knobs
+from rdma_fabric.platforms._host_classes import ANY
 from rdma_fabric.platforms._host_dcb import ROCE_PORT
-from rdma_fabric.platforms._nic_bnxt_knobs import ANY, NONE, Apps
+from rdma_fabric.platforms._nic_bnxt_knobs import NONE, Apps
 from rdma_fabric.templating import render_lines
 
 _NO_PFC: Final = ",".join(["0"] * 8)
@@ -22,6 +24,8 @@ _FILES: Final = {
     "CNP_DSCP": ("cnp_dscp", "alt_vlan_dscp"),
 }
 """Knob -> its file in configfs and in debugfs."""
+_DCB: Final = "_shared/host/dcb_write.j2"
+_OLD: Final = "nic_bnxt/_old.j2"
 _SWITCHES: Final = ("MARK", "ECN", "MODE")
 
 Entry = tuple[str, str]
@@ -42,14 +46,14 @@ class Tool:
     def of(cls, port: str, name: str, count: str) -> Tool:
         """By the fact "tool PORT" of an observation."""
         if name in ("", "dcb"):
-            return cls(port, "_dcb.j2")
-        words = "_qos.j2" if " --dev " in name else "_fed.j2" if " -dev " in name else "_old.j2"
+            return cls(port, _DCB)
+        words = "nic_bnxt/_qos.j2" if " --dev " in name else "nic_bnxt/_fed.j2" if " -dev " in name else _OLD
         return cls(name, words, int(count) if count.isdigit() else 3)
 
     @property
     def dcb(self) -> bool:
         """True for iproute2's dcb, which takes all entries at once."""
-        return self.words == "_dcb.j2"
+        return self.words == _DCB
 
     def table(self, words: str) -> str:
         """ "a,b" -> "0:a 1:b", or with commas."""
@@ -73,7 +77,7 @@ class Tool:
         on = [str(index) for index, bit in enumerate(bits.split(",")) if bit == "1"]
         if self.dcb:
             return "".join(f" {priority}:on" for priority in on)
-        return ",".join(on) or (NONE if self.words == "_old.j2" else "0xFF")
+        return ",".join(on) or (NONE if self.words == _OLD else "0xFF")
 
     def entries(self, selector: str, rows: tuple[str, ...]) -> tuple[Entry, ...]:
         """ "26:3": as it is for dcb, as "3,5,26" for niccli."""
@@ -137,7 +141,7 @@ def lines(
 
 def _differing(now: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
     """Knobs that are not so already: several fields may share one, and not all of them differ."""
-    wrong = {key for key, value in now.items() if knobs.blurred(value, before.get(key, "")) != value}
+    wrong = {key for key, value in now.items() if table.blurred(value, before.get(key, "")) != value}
     ets = {"PRIO_TC", "TSA", "TCBW"}
     return {key: value for key, value in now.items() if key in wrong or (key in ets and wrong & ets)}
 
@@ -159,7 +163,7 @@ def _classes(
     before: Mapping[str, str],
 ) -> dict[str, Any]:
     """ETS, PFC and APP entries: old entries go before the map of priorities changes, new ones come after."""
-    remap = "PRIO_TC" in now and now["PRIO_TC"] != knobs.blurred(now["PRIO_TC"], before.get("PRIO_TC", ""))
+    remap = "PRIO_TC" in now and now["PRIO_TC"] != table.blurred(now["PRIO_TC"], before.get("PRIO_TC", ""))
     want = now.get("ROCE", before.get("ROCE", "") if remap else "")
     plan = _apps(dscps, now, before, remap)
     found: dict[str, Any] = {

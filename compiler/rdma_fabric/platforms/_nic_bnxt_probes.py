@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 
 from rdma_fabric.hardware import Hardware, PortHardware
+from rdma_fabric.platforms import _host_classes as table
 from rdma_fabric.platforms import _host_files as host
 from rdma_fabric.platforms import _host_probes as common
 from rdma_fabric.platforms._contract import Probe, Reading
 from rdma_fabric.platforms._host_nic import Library
 from rdma_fabric.platforms._nic_bnxt_knobs import NONE, OWN, PARAMETERS, Kind, planned
-from rdma_fabric.state import Absent, ClassState, Maybe, NodeState, PortSettings, Share, pfc_priorities
+from rdma_fabric.state import Absent, Maybe, NodeState, PortSettings
 from rdma_fabric.templating import render
 
 
@@ -71,28 +72,14 @@ class _Port:
             accept = "host" if qos.dcbx == "none" else "firmware"
             reading = Reading(r"\b(host)\b", argv, none="firmware", when=r"\S")
             yield self._probe("qos.dcbx", accept, reading)
-        if isinstance(qos.global_pause, bool):
-            accepted = ("on,on", "on,off", "off,on") if qos.global_pause else ("off,off",)
-            reading = Reading(r"^[RT]X:\s+(on|off)\s*$", ("ethtool", "-a", self.port.name))
-            yield self._probe("qos.global_pause", accepted, reading)
+        yield from common.global_pause(self.port, self.settings)
 
     # -- what each priority is given
 
     def classes(self) -> Iterator[Probe]:
         """PFC, then the traffic classes of all eight priorities."""
-        on = pfc_priorities(self.qos)
-        if not isinstance(on, Absent):
-            text = ",".join(map(str, on)) or "none"
-            yield self._probe("qos.pfc", text, self._told("PFC"), how="bits")
-        yield from self._each("queue", lambda one: _number(one.queue), self._told("PRIO_TC"))
-        yield from self._each("share", _scheduler, self._told("TSA"))
-        yield from self._each("share", _weight, self._told("TCBW"))
-
-    def _each(self, field: str, right: Callable[[ClassState], str], reading: Reading) -> Iterator[Probe]:
-        """One probe for all eight priorities, told one by one; none where no priority has a wish."""
-        accept = tuple(map(right, self.qos.classes))
-        if any(accept):
-            yield common.for_each(self._probe(f"qos.classes.0.{field}", accept, reading, how="table"), field)
+        told = map(self._told, ("PFC", *table.TABLE))
+        yield from common.class_table(self.port, self.settings, *told)
 
     # -- what the port writes into its packets
 
@@ -114,20 +101,5 @@ class _Port:
             yield self._probe(f"marking.parameters.{name}", text, self._told(OWN.get(name, f"CC_{name}")))
 
 
-def _number(value: Maybe[int]) -> str:
-    return str(value) if isinstance(value, int) else ""
-
-
 def _list(roles: tuple[int, ...]) -> str:
     return ",".join(map(str, roles)) or NONE
-
-
-def _scheduler(one: ClassState) -> str:
-    """As dcb writes it; "" where nobody asks."""
-    if not isinstance(one.share, Share):
-        return ""
-    return "strict" if one.share.scheduler == "strict" else "ets"
-
-
-def _weight(one: ClassState) -> str:
-    return str(one.share.weight) if isinstance(one.share, Share) and _scheduler(one) == "ets" else ""

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from rdma_fabric.findings import Severity
-from rdma_fabric.hardware import PortHardware
 from rdma_fabric.platforms import _nic_bnxt_knobs as knobs
-from rdma_fabric.platforms._contract import Fault
 from rdma_fabric.platforms._host_nic import unowned
+from rdma_fabric.platforms._host_realize import PortRealize, hundred, is_table, lossless, marked
 from rdma_fabric.platforms._nic_bnxt_knobs import CNP_TC, DEFAULT_TC, NONE, OWN, ROCE_TC, Kind
 from rdma_fabric.platforms._shared import compact
 from rdma_fabric.state import (
@@ -25,7 +24,6 @@ from rdma_fabric.state import (
     PortSettings,
     QosState,
     Share,
-    WatchdogTimers,
 )
 
 _HALF: Final = 50
@@ -33,12 +31,15 @@ _HALF: Final = 50
 
 
 @dataclass
-class Realize:
+class Realize(PortRealize):
     """What one port will show; what it cannot express is added to `faults`."""
 
-    port: PortHardware
+    CARD = "a bnxt port"
+    HEADROOM = "the NIC's buffers follow from the class profile in its non-volatile memory"
+    LOSSLESS = "a bnxt port has one RoCE priority, and only its traffic class is lossless"
+    DRIVER = "bnxt_re"
+
     kind: Kind
-    faults: list[Fault]
 
     def settings(self, wanted: PortSettings) -> PortSettings:
         """What this port will show."""
@@ -48,11 +49,6 @@ class Realize:
         marking = self._marking(wanted.marking, qos, roce)
         return replace(wanted, qos=qos, marking=marking)
 
-    def _fault(
-        self, severity: Severity, setting: str, wanted: object, used: object, reason: str, help: str = ""
-    ) -> None:
-        self.faults.append(Fault(severity, self.port.name, setting, str(wanted), str(used), reason, help))
-
     # -- which priorities mean what
 
     def _roce(self, wanted: PortSettings) -> int | None:
@@ -60,11 +56,11 @@ class Realize:
         recorded = dict(wanted.marking.parameters).get("rp_roce_prio")
         if isinstance(recorded, str) and (recorded == NONE or recorded in map(str, PRIORITIES)):
             return None if recorded == NONE else int(recorded)
-        marked = _marked(wanted)
-        lossless = _lossless(wanted.qos.classes)
-        if marked in lossless:
-            return marked
-        return lossless[0] if lossless else marked
+        at = marked(wanted)
+        found = lossless(wanted.qos.classes)
+        if at in found:
+            return at
+        return found[0] if found else at
 
     # -- QoS
 
@@ -131,20 +127,6 @@ class Realize:
         )
         return tuple(0 if dscp in points and dscp != kept else table[dscp] for dscp in DSCPS)
 
-    def _pcp(self, wanted: QosState) -> Maybe[tuple[int, ...]]:
-        table = wanted.pcp_to_priority
-        if isinstance(table, Absent):
-            return table
-        if table != tuple(PRIORITIES):
-            self._fault(
-                Severity.WARNING,
-                "qos.pcp_to_priority",
-                ",".join(map(str, table)),
-                "0,1,2,3,4,5,6,7",
-                "the NIC takes the tag's value as the priority",
-            )
-        return tuple(PRIORITIES)
-
     def _dcbx(self, wanted: Any) -> Any:
         if wanted in ("ieee", "cee", "firmware"):
             self._fault(
@@ -157,23 +139,12 @@ class Realize:
             return NOT_APPLICABLE
         return wanted
 
-    def _timers(self, wanted: WatchdogTimers) -> WatchdogTimers:
-        for name in ("detect_ms", "restore_ms", "poll_ms", "action"):
-            value = getattr(wanted, name)
-            if not isinstance(value, Absent):
-                self._fault(
-                    Severity.NOTE, f"qos.watchdog.{name}", value, "", "a bnxt port has no PFC watchdog"
-                )
-        return WatchdogTimers(
-            *(unowned(getattr(wanted, name)) for name in ("detect_ms", "restore_ms", "poll_ms", "action"))
-        )
-
     # -- classes
 
     def _classes(self, wanted: QosState, roce: int | None, cnp: int | None) -> tuple[ClassState, ...]:
         one = self._one_lossless(wanted.classes, roce)
         classes = tuple(self._class(priority, item) for priority, item in enumerate(one))
-        if _is_table(classes):
+        if is_table(classes):
             return classes
         shared = any(item.share is None or isinstance(item.share, Share) for item in one)
         # The driver refuses PFC before there is a table (Linux 6.1 bnxt_dcb.c).
@@ -181,64 +152,6 @@ class Realize:
             return classes
         default = wanted.dscp_to_priority[0] if isinstance(wanted.dscp_to_priority, tuple) else 0
         return self._layout(classes, roce, cnp, default)
-
-    def _one_lossless(self, wanted: tuple[ClassState, ...], roce: int | None) -> tuple[ClassState, ...]:
-        lossless = _lossless(wanted)
-        if len(lossless) < 2:
-            return wanted
-        kept = roce if roce in lossless else lossless[0]
-        self._fault(
-            Severity.ERROR,
-            "qos.classes",
-            f"lossless priorities {compact(lossless)}",
-            f"priority {kept}",
-            "a bnxt port has one RoCE priority, and only its traffic class is lossless",
-            "give the networks of these ports one lossless class",
-        )
-        return tuple(
-            replace(item, pfc_tx=False, pfc_rx=False) if p in lossless and p != kept else item
-            for p, item in enumerate(wanted)
-        )
-
-    def _class(self, priority: int, wanted: ClassState) -> ClassState:
-        tx, rx = wanted.pfc_tx, wanted.pfc_rx
-        if isinstance(tx, bool) and isinstance(rx, bool) and tx != rx:
-            at = f"qos.classes.{priority}.pfc_tx" if not tx else f"qos.classes.{priority}.pfc_rx"
-            self._fault(
-                Severity.WARNING, at, "off", "on", "PFC of a bnxt port is on or off for both directions"
-            )
-            tx = rx = True
-        if not (isinstance(wanted.headroom, Absent) or wanted.headroom is None):
-            self._fault(
-                Severity.WARNING,
-                f"qos.classes.{priority}.headroom",
-                wanted.headroom.value,
-                "",
-                "the NIC's buffers follow from the class profile in its non-volatile memory",
-            )
-        return replace(
-            wanted,
-            pfc_tx=tx,
-            pfc_rx=rx,
-            watchdog=unowned(wanted.watchdog),
-            ecn=unowned(wanted.ecn),
-            headroom=unowned(wanted.headroom),
-            group=unowned(wanted.group),
-            share=self._capless(priority, wanted.share),
-        )
-
-    def _capless(self, priority: int, share: Maybe[Share | None]) -> Maybe[Share | None]:
-        if not isinstance(share, Share) or isinstance(share.cap, Absent):
-            return share
-        if share.cap is not None:
-            self._fault(
-                Severity.WARNING,
-                f"qos.classes.{priority}.share",
-                f"at most {share.cap}%",
-                "",
-                "the driver has no rate limit per class",
-            )
-        return replace(share, cap=NOT_APPLICABLE)
 
     def _layout(
         self, classes: tuple[ClassState, ...], roce: int | None, cnp: int | None, default: int
@@ -308,7 +221,7 @@ class Realize:
                 f"RoCE {_HALF}%, the rest {100 - _HALF}%",
                 "a bnxt port needs a table of bandwidth; this is the default of Broadcom's own script",
             )
-        fair = _hundred(weights)
+        fair = hundred(weights)
         return {queue: Share("strict") if queue in strict else Share("dwrr", fair[queue]) for queue in asked}
 
     def _told(self, priority: int, wish: Maybe[Share | None], used: Share, queue: int) -> None:
@@ -335,32 +248,18 @@ class Realize:
     # -- marking
 
     def _marking(self, wanted: Marking, qos: QosState, roce: int | None) -> Marking:
-        if isinstance(wanted.traffic_class, int):
-            self._fault(
-                Severity.NOTE,
-                "marking.traffic_class",
-                wanted.traffic_class,
-                "",
-                "the driver cannot force it: applications without RDMA-CM set their own (NCCL_IB_TC)",
-            )
         tos = wanted.rdma_cm_tos
         on = self._roles(wanted, roce)
         found = replace(
             wanted,
             rdma_cm_tos=tos & 0xFC if isinstance(tos, int) else tos,
-            traffic_class=unowned(wanted.traffic_class),
+            traffic_class=self._traffic_class(wanted.traffic_class),
             roce_v2=self._v2(wanted.roce_v2),
             np=on,
             rp=on,
             parameters=self._parameters(wanted, qos, roce, on),
         )
         return self._nowhere(found) if self.kind.cc == "none" else self._cnps(found, qos)
-
-    def _v2(self, wanted: Maybe[bool]) -> Maybe[bool]:
-        if wanted is False:
-            self._fault(Severity.WARNING, "marking.roce_v2", "v1", "v2", "bnxt_re speaks RoCE v2 only")
-            return True
-        return wanted
 
     def _roles(self, wanted: Marking, roce: int | None) -> Maybe[tuple[int, ...]]:
         """DCQCN of the port: both roles, for RoCE as a whole."""
@@ -494,18 +393,6 @@ class Realize:
         )
 
 
-def _lossless(classes: Sequence[ClassState]) -> list[int]:
-    return [p for p, one in enumerate(classes) if one.pfc_tx is True or one.pfc_rx is True]
-
-
-def _marked(wanted: PortSettings) -> int | None:
-    """Priority of the DSCP that the host marks RoCE with."""
-    tos, table = wanted.marking.rdma_cm_tos, wanted.qos.dscp_to_priority
-    if isinstance(tos, Absent) or isinstance(table, Absent) or not tos:
-        return None
-    return table[tos >> 2]
-
-
 def _cnp(wanted: PortSettings) -> int | None:
     """Priority of the CNPs: the one that is said, else that of their DSCP."""
     marking, table = wanted.marking, wanted.qos.dscp_to_priority
@@ -516,40 +403,5 @@ def _cnp(wanted: PortSettings) -> int | None:
     return None
 
 
-def _is_table(classes: Sequence[ClassState]) -> bool:
-    """True for classes that name their queues already, as a read-back or a realized state does."""
-    queues = [one.queue for one in classes]
-    return (
-        any(isinstance(queue, int) for queue in queues)
-        and all(queue is NOT_APPLICABLE or queue in PRIORITIES for queue in queues)
-        and all(
-            isinstance(one.share, Share) or (one.queue is NOT_APPLICABLE and one.share is NOT_APPLICABLE)
-            for one in classes
-        )
-    )
-
-
 def _cap(share: Maybe[Share | None]) -> Maybe[int | None]:
     return share.cap if isinstance(share, Share) else UNMANAGED
-
-
-def _hundred(weights: Mapping[int, int | None]) -> dict[int, int]:
-    """Percentages that add up to 100 and are never 0; who has no weight shares what is left."""
-    known = sum(weight for weight in weights.values() if weight)
-    missing = [queue for queue, weight in weights.items() if not weight]
-    left = max(100 - known, 0)
-    filled = {
-        queue: weight or max(1, left // max(len(missing), 1)) for queue, weight in sorted(weights.items())
-    }
-    total = sum(filled.values())
-    exact = {queue: weight * 100 / total for queue, weight in filled.items()}
-    found = {queue: max(1, int(value)) for queue, value in exact.items()}
-    rest = 100 - sum(found.values())
-    order = sorted(found, key=lambda queue: (found[queue] - exact[queue], queue))
-    for queue in order[: max(rest, 0)]:
-        found[queue] += 1
-    while rest < 0:
-        largest = max(found, key=lambda queue: (found[queue], -queue))
-        found[largest] -= 1
-        rest += 1
-    return found

@@ -153,10 +153,7 @@ class _Port:
     def ethtool(self) -> Iterator[Probe]:
         """Global pause, stall time, cable length."""
         qos = self.qos
-        if isinstance(qos.global_pause, bool):
-            accept = ("on,on", "on,off", "off,on") if qos.global_pause else ("off,off",)
-            reading = Reading(r"^[RT]X:\s+(on|off)\s*$", ("ethtool", "-a", self.port.name))
-            yield self._probe("qos.global_pause", accept, reading)
+        yield from common.global_pause(self.port, self.settings)
         if isinstance(qos.cable_m, int):
             length = self._mlnx(r"^Cable len: (\d+)\s*$")
             yield self._probe("qos.cable_m", qos.cable_m, length, self._dcb("pfc", r'"delay":\s*(\d+)'))

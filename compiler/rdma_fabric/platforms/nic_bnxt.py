@@ -128,7 +128,7 @@ class NicBnxt:
         """Broadcom's table of traffic classes, one RoCE priority, one switch for DCQCN."""
         kind = knobs.planned(hw)
         return _PART.realized(
-            wanted, hw, lambda port, settings, faults: Realize(port, kind, faults).settings(settings)
+            wanted, hw, lambda port, settings, faults: Realize(port, faults, kind).settings(settings)
         )
 
     # ------------------------------------------------------------ read
