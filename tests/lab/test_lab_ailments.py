@@ -275,5 +275,7 @@ def test_infiniband_counters_are_those_of_the_real_perfquery(tmp_path: Path) -> 
             fabric.LabError, match="InfiniBand ports of the lab count symbol, crc, tx-discard only"
         ):
             fabric.ail(tmp_path, "gpu02", "counter", ["ib0", "pfc-rx:3=1"])
+        with pytest.raises(fabric.LabError, match="1/1 of ibleaf is an InfiniBand port"):
+            fabric.ail(tmp_path, "ibleaf", "speed", ["1/1", "100G"])
     finally:
         fabric.down(tmp_path)

@@ -22,6 +22,7 @@ pytest.importorskip("asyncssh", reason="the extra rdma-fabric[lab] is not instal
 from rdma_fabric.lab import addresses, channels, control, fabric, server
 from rdma_fabric.lab.breaks import Break, BreakError, parts
 from rdma_fabric.lab.fabric import LabError, LabNode
+from rdma_fabric.lab.hosttools.health import Health
 from rdma_fabric.lab.simulators._contract import Clock, Device, DeviceFacts, PortFact, Reply, Result, Session
 from rdma_fabric.lab.terminal import Editor
 from tests.lab.hostlab import why_not
@@ -58,8 +59,8 @@ class _Login(Session):
 
 
 class _Device(Device):
-    def __init__(self, facts: DeviceFacts, clock: Clock) -> None:
-        super().__init__(facts, clock)
+    def __init__(self, facts: DeviceFacts, clock: Clock, health: Health) -> None:
+        super().__init__(facts, clock, health=health)
         self.log: list[str] = list(facts.seed)
 
     def do(self, line: str) -> str:

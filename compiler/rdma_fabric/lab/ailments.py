@@ -75,8 +75,11 @@ def afflict(node: Node, ailment: Ailment, nodes: Mapping[str, Node]) -> tuple[No
     if ailment.port not in known:
         raise BreakError(f"{node.name} has no port {ailment.port}: use one of {', '.join(known) or '(none)'}")
     health, port, value = node.health, ailment.port, ailment.value
+    over_ib = port in node.plan.host.get("ib", {})
+    if over_ib and ailment.kind != "counter":
+        raise BreakError(f"{port} of {node.name} is an InfiniBand port, whose links ibsim does not change")
     if ailment.kind == "counter":
-        if port in node.plan.host.get("ib", {}) and ailment.name not in OF_INFINIBAND:
+        if over_ib and ailment.name not in OF_INFINIBAND:
             raise BreakError(f"InfiniBand ports of the lab count {', '.join(OF_INFINIBAND)} only")
         health.grow(port, ailment.name, value)
     elif ailment.kind == "active-mtu":

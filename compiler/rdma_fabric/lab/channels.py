@@ -48,6 +48,9 @@ class Host(Protocol):
     def sftp_argv(self) -> list[str]:
         """What to run for the sftp subsystem."""
 
+    def files(self, path: str) -> bytes:
+        """Content of a file as the host sees it."""
+
     def tell(self, health: Mapping[str, Any]) -> None:
         """Let its tools know what its ports count and what ails them."""
 

@@ -9,7 +9,8 @@ import asyncio
 import json
 import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,32 +49,30 @@ async def serve(state: Path, handler: Handler) -> asyncio.Server:
             writer.close()
 
     (state / SOCKET).unlink(missing_ok=True)
-    folder = os.open(state, os.O_RDONLY)
-    try:
-        return await asyncio.start_unix_server(converse, _address(state, folder), limit=1 << 26)
-    finally:
-        os.close(folder)
+    with address_of(state / SOCKET) as address:
+        return await asyncio.start_unix_server(converse, address, limit=1 << 26)
 
 
 def _exchange(state: Path, request: bytes, timeout: float) -> bytes:
-    folder = os.open(state, os.O_RDONLY)
+    with address_of(state / SOCKET) as address, socket.socket(socket.AF_UNIX) as peer:
+        peer.settimeout(timeout)
+        peer.connect(address)
+        peer.sendall(request)
+        peer.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: peer.recv(1 << 16), b""))
+
+
+@contextmanager
+def address_of(path: Path) -> Iterator[str]:
+    """A path short enough for a socket address (108 bytes with Linux, unix(7)) whatever the folder."""
+    folder = os.open(path.parent, os.O_RDONLY)
     try:
-        with socket.socket(socket.AF_UNIX) as peer:
-            peer.settimeout(timeout)
-            peer.connect(_address(state, folder))
-            peer.sendall(request)
-            peer.shutdown(socket.SHUT_WR)
-            return b"".join(iter(lambda: peer.recv(1 << 16), b""))
+        if len(os.fsencode(str(path))) < 100:
+            yield str(path)
+            return
+        short = f"/proc/self/fd/{folder}/{path.name}"
+        if not Path(short).parent.is_dir():
+            raise OSError(f"the path {path} is too long for a socket; use a folder with a shorter path")
+        yield short
     finally:
         os.close(folder)
-
-
-def _address(state: Path, folder: int) -> str:
-    """A path short enough for a socket address (108 bytes with Linux, unix(7)) whatever the folder."""
-    plain = str(state / SOCKET)
-    if len(os.fsencode(plain)) < 100:
-        return plain
-    short = f"/proc/self/fd/{folder}/{SOCKET}"
-    if not Path(short).parent.is_dir():
-        raise OSError(f"the path {plain} is too long for a socket; use a folder with a shorter path")
-    return short

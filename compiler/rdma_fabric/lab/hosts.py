@@ -71,7 +71,7 @@ class HostPort:
     """One fabric port. `nic`: mlx5, bnxt, irdma, or anything else for a plain netdev without DCB.
 
     `stack`: "inbox", or another word ("ofed") for the vendor's driver package. `address` is IPv4 with
-    its prefix. `traits`: what TRAITS describes. `parent`: the netdev whose virtual function it is.
+    its prefix, `address6` IPv6. `traits`: what TRAITS describes. `parent`: whose virtual function it is.
     """
 
     netdev: str
@@ -81,6 +81,7 @@ class HostPort:
     gbps: int = 400
     stack: str = "inbox"
     address: str = ""
+    address6: str = ""
     neighbor: Neighbor | None = None
     traits: tuple[str, ...] = ()
     parent: str = ""

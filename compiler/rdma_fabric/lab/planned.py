@@ -11,6 +11,8 @@ from rdma_fabric.lab.fabric import LabNode
 from rdma_fabric.lab.simulators._contract import DeviceFacts, PortFact
 from rdma_fabric.lab.site import MANAGERS, site_files
 
+_NETWORK, _NETWORKS = 200, 50
+"""Second octet of the first network's addresses, and how many networks have their own."""
 _NAMES = {"networkmanager": "NetworkManager", "ifcfg": "NetworkManager"}
 """Value of mtu_manager -> the manager that runs, where they differ."""
 
@@ -19,8 +21,9 @@ def lab_nodes(inventory: Inventory) -> tuple[LabNode, ...]:
     """One blank lab node per node of the inventory; retired ones are left out."""
     peers = {end: other for end, (other, _) in inventory.peers().items()}
     ib = _infiniband(inventory)
+    addresses = _addresses(inventory)
     return tuple(
-        _lab_node(node, peers, ib.get(node.name, {}))
+        _lab_node(node, peers, ib.get(node.name, {}), addresses.get(node.name, {}))
         for node in inventory.nodes.values()
         if node.spec.state != "retired"
     )
@@ -46,19 +49,42 @@ def _infiniband(inventory: Inventory) -> dict[str, dict[str, Any]]:
     return found
 
 
+def _addresses(inventory: Inventory) -> dict[str, dict[str, tuple[str, str]]]:
+    """Host -> port -> its IPv4 and IPv6 address with prefixes, counted per network in natural order.
+
+    Networks by name: 10.200.0.0/16 and fd00:200::/64, 10.201.0.0/16 and fd00:201::/64, and so on.
+    """
+    found: dict[str, dict[str, tuple[str, str]]] = {}
+    hosts = [node for node in inventory.nodes.values() if node.is_host]
+    networks = sorted({port.network for node in hosts for port in node.spec.ports.values()} - {""})
+    counted = dict.fromkeys(networks, 0)
+    for node in hosts:
+        inside = {name for port in node.spec.ports.values() if port.kind == "bond" for name in port.members}
+        for port in node.spec.ports.values():
+            if port.network and port.kind in ("physical", "vf") and port.name not in inside:
+                number, net = counted[port.network], _NETWORK + networks.index(port.network) % _NETWORKS
+                counted[port.network] += 1
+                high, low = divmod(number, 250)
+                own = (f"10.{net}.{high % 250}.{low + 1}/16", f"fd00:{net}::{number + 1:x}/64")
+                found.setdefault(node.name, {})[port.name] = own
+    return found
+
+
 def _number(port: Port) -> int:
     """Number of a switch port: its index, else the last number in its name."""
     digits = re.findall(r"\d+", port.name)
     return port.index or int(digits[-1] if digits else 1)
 
 
-def _lab_node(node: Node, peers: dict[End, End], ib: dict[str, Any]) -> LabNode:
+def _lab_node(
+    node: Node, peers: dict[End, End], ib: dict[str, Any], addresses: Mapping[str, tuple[str, str]]
+) -> LabNode:
     spec = node.spec
     seed = spec.lab_seed if not node.is_host else ()
     facts = DeviceFacts(node.name, spec.platform, spec.model, spec.version, tuple(_ports(node, peers)), seed)
     if not node.is_host:
         return LabNode(facts, "switch", node.hostname, {"ib": ib} if ib else {})
-    return LabNode(facts, "host", node.hostname, _host(node, ib))
+    return LabNode(facts, "host", node.hostname, _host(node, ib, addresses))
 
 
 def _ports(node: Node, peers: dict[End, End]) -> Iterator[PortFact]:
@@ -76,10 +102,10 @@ def _ports(node: Node, peers: dict[End, End]) -> Iterator[PortFact]:
             )
 
 
-def _host(node: Node, ib: dict[str, Any]) -> dict[str, Any]:
+def _host(node: Node, ib: dict[str, Any], addresses: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
     """What a sandbox needs besides: NICs, the manager of its interfaces, and bonds and VLANs in its files."""
     options = dict(node.spec.options)
-    found: dict[str, Any] = {"ports": _nics(node.spec.ports, options, ib)}
+    found: dict[str, Any] = {"ports": _nics(node.spec.ports, options, ib, addresses)}
     found |= {key: options[f"lab_{key}"] for key in ("iproute", "niccli", "mft") if f"lab_{key}" in options}
     seed = []
     if ib:
@@ -100,7 +126,10 @@ def _host(node: Node, ib: dict[str, Any]) -> dict[str, Any]:
 
 
 def _nics(
-    ports: Mapping[str, Port], options: Mapping[str, str], ib: Mapping[str, Any]
+    ports: Mapping[str, Port],
+    options: Mapping[str, str],
+    ib: Mapping[str, Any],
+    addresses: Mapping[str, tuple[str, str]],
 ) -> dict[str, dict[str, Any]]:
     """Netdev -> fields of HostPort, of physical ports and virtual functions."""
     found = {}
@@ -117,6 +146,8 @@ def _nics(
             "traits": options.get("lab_traits", "").split(),
             "parent": above.name if above else "",
         }
+        if port.name not in ib:
+            fields["address"], fields["address6"] = addresses.get(port.name, ("", ""))
         found[port.name] = {key: value for key, value in fields.items() if value}
     return found
 

@@ -25,12 +25,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import asyncssh
 
-from rdma_fabric.lab import control, fabric
+from rdma_fabric.lab import asking, control, fabric
 from rdma_fabric.lab.addresses import allow_files, bind, bound
 from rdma_fabric.lab.ailments import AILMENTS, OF_INFINIBAND, Ailment, afflict, heal, shown
 from rdma_fabric.lab.breaks import Break, BreakError
@@ -59,6 +60,7 @@ class Lab:
         self._skipped: dict[str, str] = {}
         self._ibsim: Ibsim | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._doors: list[asyncio.Server] = []
         self.stopped = asyncio.Event()
 
     def clock(self) -> float:
@@ -72,6 +74,7 @@ class Lab:
             self._start_infiniband()
         await self._start_hosts(hosts)
         self._restore()
+        await self._open_doors(hosts)
         self._write_files()
         for node in self._nodes.values():
             self._listen(node)
@@ -121,6 +124,21 @@ class Lab:
                 assert node.listener is not None
                 node.listener.close()
                 del self._nodes[node.name]
+
+    async def _open_doors(self, nodes: list[Node]) -> None:
+        """Listen for what tools in the sandboxes ask of the fabric."""
+        around = asking.Fabric(self._plans, self._nodes)
+
+        async def answer(sender: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
+            known = {"packet": around.packet, "serve": around.serve, "connect": around.connect}
+            wanted = known.get(str(request["ask"]))
+            return await wanted(sender, request) if wanted else {}
+
+        for node in nodes:
+            root = self._state / "hosts" / node.name / "root"
+            door = await asking.listen(root, partial(answer, node.name))
+            if door is not None:
+                self._doors.append(door)
 
     def _start_host(self, node: Node) -> str:
         """Start one sandbox; returns why it cannot be, or nothing."""
@@ -435,6 +453,8 @@ class Lab:
         """Cut everything and take the sandboxes away."""
         for node in self._nodes.values():
             self._leave(node)
+        for door in self._doors:
+            door.close()
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.sleep(0)

@@ -227,6 +227,22 @@ def _links(facts: store.Facts) -> None:
         )
         if done.returncode:
             raise RuntimeError(f"netdevs: {done.stderr.strip()}")
+    # Apart, because a machine may be without IPv6.
+    more = [
+        f"address add {port['address6']} dev {port['netdev']} nodad"
+        for port in facts["ports"]
+        if port["address6"]
+    ]
+    if more:
+        ip = ["ip", "-force", "-batch", "-"]
+        subprocess.run(
+            ip,
+            input="\n".join(more) + "\n",
+            env=units.ENVIRONMENT,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            check=False,
+        )
 
 
 def _sys(facts: store.Facts) -> None:

@@ -221,6 +221,9 @@ def appeared(netdev: str) -> None:
     subprocess.run(["ip", "link", "set", "dev", netdev, "up"], check=False)
     if port is not None and port["address"]:
         subprocess.run(["ip", "address", "add", port["address"], "dev", netdev], check=False)
+    if port is not None and port["address6"]:
+        own = ["ip", "address", "add", port["address6"], "dev", netdev, "nodad"]
+        subprocess.run(own, stderr=subprocess.DEVNULL, check=False)
     if manager == "ifupdown" and netdev not in _hotplug():
         return
     plan, sizes = _wanted()

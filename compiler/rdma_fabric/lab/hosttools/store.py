@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         stack: str
         traits: list[str]
         address: str
+        address6: str
         mac: str
         wire: str
         neighbor: Neighbor | None
@@ -106,6 +107,8 @@ HOME = "/var/lib/fabric-lab"
 RUN = "/run/fabric-lab"
 FACTS = f"{HOME}/facts.json"
 FLASH = f"{HOME}/flash.json"
+LAB = f"{HOME}/lab.sock"
+"""The lab listens here (`hosttools.asking`)."""
 HEALTH = f"{HOME}/health.json"
 """Written by the lab: `hosttools.health`."""
 NIC = f"{RUN}/nic.json"

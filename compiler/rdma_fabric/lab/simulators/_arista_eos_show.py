@@ -157,7 +157,7 @@ def _state(view: View, name: str) -> tuple[str, str, str]:
     return ("up", "up", "connected") if view.up(name) else ("down", "down", "notconnect")
 
 
-def _mtu(view: View, name: str) -> tuple[str, int, bool]:
+def shown_mtu(view: View, name: str) -> tuple[str, int, bool]:
     """Forwarding model, MTU shown, and whether an IP MTU was configured."""
     port = view.port(name)
     if not port.is_routed(view.config.default_routed):
@@ -169,7 +169,7 @@ def _mtu(view: View, name: str) -> tuple[str, int, bool]:
 
 def _interface_text(view: View, name: str) -> list[str]:
     admin, protocol, status = _state(view, name)
-    model, mtu, configured = _mtu(view, name)
+    model, mtu, configured = shown_mtu(view, name)
     mac = _mac(view, view.config.names().index(name) + 1 if name in view.config.names() else 0)
     lines = [f"{name} is {admin}, line protocol is {protocol} ({status})"]
     if name.startswith("Loopback"):
@@ -205,7 +205,7 @@ def _default(configured: bool) -> str:
 
 def _interface_data(view: View, name: str) -> dict[str, Any]:
     _, protocol, status = _state(view, name)
-    model, mtu, configured = _mtu(view, name)
+    model, mtu, configured = shown_mtu(view, name)
     mac = _colons(_mac(view, view.config.names().index(name) + 1 if name in view.config.names() else 0))
     kinds = {"Loopback": "loopback", "Vlan": "vlan", "Port-Channel": "portChannel", "Vxlan": "vxlan"}
     kind = next((word for start, word in kinds.items() if name.startswith(start)), "ethernet")

@@ -63,6 +63,22 @@ class Result:
     status: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What a port lets through, in bytes of whole IP packets; 0 = no limit that is known.
+
+    `takes` from the wire and `sends` to it; `answers`: a layer-3 port, which tells a sender that its packet
+    is too large (or fragments it) where a layer-2 port loses it; `hole`: larger ones are lost without a word.
+    """
+
+    up: bool = True
+    takes: int = 0
+    sends: int = 0
+    answers: bool = False
+    address: str = ""
+    hole: int = 0
+
+
 class Session(ABC):
     """One login. The listener sends `banner`, then `prompt()`, then one `run` per line typed."""
 
@@ -108,6 +124,10 @@ class Device(ABC):
     @abstractmethod
     def tick(self) -> None:
         """Let timers that are due fire (commit timers, detached jobs). Called often."""
+
+    def passage(self, port: str) -> Passage:
+        """What a port lets through by its running configuration; black holes are the lab's business."""
+        return Passage()
 
     @abstractmethod
     def reboot(self) -> None:

@@ -18,7 +18,8 @@ from rdma_fabric.lab.simulators._arista_eos_commands import load
 from rdma_fabric.lab.simulators._arista_eos_config import Config, hardware
 from rdma_fabric.lab.simulators._arista_eos_exec import STARTUP, EosSession, flash_path
 from rdma_fabric.lab.simulators._arista_eos_grammar import INVALID, Refused
-from rdma_fabric.lab.simulators._contract import Device, Result, Session
+from rdma_fabric.lab.simulators._arista_eos_show import View, shown_mtu
+from rdma_fabric.lab.simulators._contract import Device, Passage, Result, Session
 
 MAX_PENDING = 5
 MAX_CHECKPOINTS = 20
@@ -106,6 +107,17 @@ class EosDevice(Device):
                 self.roll_back(candidate)
             elif candidate.state == "pending" and now - candidate.opened >= PENDING_SECONDS:
                 del self.candidates[candidate.name]
+
+    def passage(self, port: str) -> Passage:
+        """Routed ports answer by their IP MTU (default 1500), bridged ones lose what is above 9214.
+
+        What a port takes is a matter of `l2 mru`, which is larger than both where nobody set it.
+        """
+        view = View(self.facts, self.running_config, self.uptime)
+        found = view.port(port)
+        model, mtu, _ = shown_mtu(view, port)
+        address = found.foreign_value("ip address").partition("/")[0]
+        return Passage(view.up(port), found.l2_mru or 0, mtu, model == "routed", address)
 
     def reboot(self) -> None:
         """Come back with the startup configuration; sessions and timers are gone."""

@@ -17,7 +17,7 @@ from typing import Any
 from . import _cumulus_config as trees
 from . import _cumulus_counters as counters
 from . import _cumulus_qos as qos
-from ._contract import Device, Reply, Result, Session
+from ._contract import Device, Passage, Reply, Result, Session
 from ._cumulus_config import Tree
 from ._cumulus_nv import INITIAL_FILE, Nv
 from ._cumulus_revisions import Revisions
@@ -214,6 +214,16 @@ class Cumulus(Device):
         waiting = self.revisions.waiting
         if waiting is not None and self.clock() >= waiting.deadline:
             self.fall_back("not confirmed in time")
+
+    def passage(self, port: str) -> Passage:
+        """The MTU of the link counts in both directions; a port of a bridge does not answer."""
+        tree = trees.branch(self.revisions.applied, "interface", port)
+        fact = next((fact for fact in self.facts.ports if fact.name == port), None)
+        up = fact is not None and fact.up and "down" not in trees.branch(tree, "link", "state")
+        mtu = int(str(trees.at(tree, "link", "mtu") or 9216))
+        addresses = {**trees.branch(tree, "ip", "address"), **trees.branch(tree, "ipv4", "address")}
+        address = next((text.partition("/")[0] for text in addresses if "." in text), "")
+        return Passage(up, mtu, mtu, "bridge" not in tree, address)
 
     def reboot(self) -> None:
         """Come up with the startup configuration."""

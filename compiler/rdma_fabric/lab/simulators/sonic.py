@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from rdma_fabric.lab.simulators._contract import Device, Reply, Result, Session
+from rdma_fabric.lab.simulators._contract import Device, Passage, Reply, Result, Session
 from rdma_fabric.lab.simulators._sonic_json import Config, ordered
 from rdma_fabric.lab.simulators._sonic_run import Leave, NeedsAnswer, Runner, WantsRoot
 from rdma_fabric.lab.simulators._sonic_shell import Item, ShellSyntaxError, Unfinished, parse
@@ -156,6 +156,18 @@ class SonicDevice(Device):
                 return
             self.switch.timers.remove(due[0])
             fire(Runner(self.switch, "root", root=True, tools=TOOLS), due[0])
+
+    def passage(self, port: str) -> Passage:
+        """The MTU that APPL_DB has counts in both directions; a member of a VLAN does not answer."""
+        state = self.switch.applied.get(port)
+        if state is None:
+            return Passage(up=False)
+        mtu = int(state.get("mtu", "9100"))
+        running = self.switch.running
+        bridged = any(key.endswith(f"|{port}") for key in running.get("VLAN_MEMBER", {}))
+        owned = (key.partition("|")[2] for key in running.get("INTERFACE", {}) if key.startswith(f"{port}|"))
+        address = next((text.partition("/")[0] for text in owned if "." in text), "")
+        return Passage(state["oper_status"] == "up", mtu, mtu, not bridged, address)
 
     def reboot(self) -> None:
         """Lose CONFIG_DB, /tmp and all timers; start from /etc/sonic/config_db.json."""
