@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from rdma_fabric.checker.fabric import rdma_mtu_in
 from rdma_fabric.inventory.types import Inventory
 from rdma_fabric.plan.changes import Target
 from rdma_fabric.settings import Deviation, deviations
@@ -43,6 +44,8 @@ class NodeDrift:
     skipped: str = ""
     busy: str = ""
     """In the scope of a run that is going on: what it has now is on its way, and says nothing."""
+    effects: tuple[str, ...] = ()
+    """What follows from the drifts and is no setting of its own."""
 
     @property
     def counts(self) -> bool:
@@ -90,8 +93,21 @@ def find_drift(
             if key not in cache:
                 cache[key] = _compare(targets[name].wanted, seen)
             found, unknown = cache[key]
-            rows.append(NodeDrift(name, life, found, unknown, seen.notes))
+            effects = tuple(_effects(targets[name].wanted, seen.running))
+            rows.append(NodeDrift(name, life, found, unknown, seen.notes, effects=effects))
     return tuple(rows)
+
+
+def _effects(wanted: NodeState, seen: NodeState) -> Iterator[str]:
+    """What a netdev MTU that drifted does to the RDMA MTU, as the device tells it."""
+    have = {port.name: port.settings for port in seen.ports}
+    for port in wanted.ports:
+        if port.name not in have:
+            continue
+        wish, now, used = port.settings.mtu.ip, have[port.name].mtu.ip, have[port.name].nic.rdma_mtu
+        if isinstance(wish, int) and isinstance(used, int) and now != wish and used < rdma_mtu_in(wish):
+            what = f"RDMA MTU {used} instead of {rdma_mtu_in(wish)}"
+            yield f"{port.name}: {what}, because the netdev MTU is {now}"
 
 
 def _compare(wanted: NodeState, seen: Observation) -> tuple[tuple[Drift, ...], tuple[Deviation, ...]]:

@@ -42,7 +42,9 @@ BOOT_LINK = "/etc/systemd/system/sysinit.target.wants/fabric-recover.service"
 OUTPUT_LIMIT = 2000
 GIVEN_UP = "given up before it began"
 AFTER_BOOT_S = 30
-NEEDED_TO_UNDO = ("/usr/local/", "/etc/systemd/system/")
+AGAIN_S = (60, 300, 1800)
+UNITS = "/etc/systemd/system/"
+NEEDED_TO_UNDO = ("/usr/local/", UNITS)
 
 BOOT_UNIT_TEXT = """# managed by fabric: after a reboot amid a change, files come back as before it
 [Unit]
@@ -60,7 +62,7 @@ ExecStart=%s recover --boot
 
 # What must read its files anew after they were restored: first path that fits -> program.
 SETTLE = (
-    ("/etc/systemd/system/", ["systemctl", "daemon-reload"]),
+    (UNITS, ["systemctl", "daemon-reload"]),
     ("/etc/netplan/", ["netplan", "generate"]),
 )
 
@@ -394,7 +396,8 @@ class Host:
             before = self.sysctl(key)
             return as_call(["sysctl", "-w", "%s=%s" % (key, before)]) if before is not None else None
         if argv[:2] == ["systemctl", "enable"]:
-            return as_call(["systemctl", "disable"] + argv[2:])
+            # systemd reads its units anew once, when all of them are as they were.
+            return as_call(["systemctl", "disable", "--no-reload"] + argv[2:])
         return None
 
     # -- modes
@@ -489,7 +492,18 @@ class Host:
             return {"changed": False, "pending": False, "undone": False}
         if boot:
             return self.recover_at_boot(pending)
-        return dict(self.take_back(pending, "no confirmation came"), changed=True)
+        back = self.take_back(pending, "no confirmation came")
+        if back["pending"]:
+            self.try_again(pending)
+        return dict(back, changed=True)
+
+    def try_again(self, pending):
+        """A program that hung or failed may come back; after the last try a run or somebody must look."""
+        tries = pending.get("tries", 0)
+        if tries < len(AGAIN_S):
+            pending["tries"] = tries + 1
+            pending["deadman"] = self.arm(pending["run"], AGAIN_S[tries], again=tries + 1)
+            self.save(pending)
 
     def recover_at_boot(self, pending):
         """Settings files first, before anything reads them; the rest once the devices are there.
@@ -520,7 +534,11 @@ class Host:
     def take_back(self, pending, why):
         late = [step for step in pending["undo"] if step["call"].get("late")]
         problems = self.call_back([step for step in pending["undo"] if step not in late])
-        problems += self.restore(pending["images"])
+        # The next try needs the programs that take live values back.
+        kept = NEEDED_TO_UNDO if problems else ()
+        problems += self.restore([one for one in pending["images"] if not one["path"].startswith(kept)])
+        if any(step["call"]["argv"][:2] == ["systemctl", "disable"] for step in pending["undo"]):
+            self.settle([UNITS])
         problems += self.call_back(late)
         if problems:
             # Kept for the next try; the dead-man has done what it could.
@@ -570,7 +588,7 @@ class Host:
         if not os.path.islink(link):
             os.symlink(BOOT_UNIT, link)
 
-    def arm(self, name, seconds, booting=False):
+    def arm(self, name, seconds, booting=False, again=0):
         """Something that outlives us and calls `recover` when no confirmation came.
 
         A timer starts after sysinit.target, which waits for us at boot: its start is then only asked for.
@@ -579,7 +597,7 @@ class Host:
             return {"by": "none"}
         command = [sys.executable or "/usr/bin/python3", self.files.at(HERE), "recover", "--run", name]
         command += ["--root", self.root] if self.root != "/" else []
-        unit = "fabric-undo-" + name
+        unit = "fabric-undo-" + name + ("-%d" % again if again else "")
         if os.path.isdir(self.files.at("/run/systemd/system")):
             argv = ["systemd-run", "--unit=" + unit, "--on-active=%ds" % seconds]
             argv += ["--no-block"] if booting else []

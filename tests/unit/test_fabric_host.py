@@ -354,6 +354,38 @@ def test_without_a_confirmation_it_takes_itself_back(host: Host) -> None:
     assert "no confirmation came" in refused and "settings from before" in refused
 
 
+def test_a_dead_man_that_could_not_take_all_back_tries_again(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the program that it needs, which goes when it has done its work."""
+    monkeypatch.setattr(MODULE, "AGAIN_S", (1,))
+    tool = "/usr/local/sbin/fabric-tool"
+    text = f"#!/bin/sh\n{MARKED}test -e {host.folder}/mended && echo old > {host.folder}/value\n"
+    commit = (Put(CONF, f"{MARKED}new\n"), Put(tool, text, 0o755), Call(host.set("new")))
+    host.drive(Change(commit=commit, undo=(Call((tool,)),)), "apply", timer=600)
+    found = host.call("recover", "--run", "r1")
+    assert found["pending"] and found["undo_problems"][0]["step"] == tool
+    assert not host.path(CONF).exists() and host.path(tool).exists() and host.live() == "new"
+    (host.folder / "mended").mkdir()
+    assert wait(lambda: not host.path("/run/fabric.lock").exists())
+    assert host.live() == "old" and not host.path(tool).exists()
+    assert not host.path("/var/lib/fabric/pending.json").exists()
+
+
+def test_the_tries_of_a_dead_man_end(systemd: Host) -> None:
+    change = Change(commit=simple(systemd).commit, undo=(Call(("false",)),))
+    systemd.drive(change, "apply", timer=300)
+    for _ in range(5):
+        systemd.call("recover", "--run", "r1")
+    armed = [line.split()[1:3] for line in systemd.live("called").splitlines() if "systemd-run" in line]
+    assert armed == [
+        ["--unit=fabric-undo-r1", "--on-active=300s"],
+        ["--unit=fabric-undo-r1-1", "--on-active=60s"],
+        ["--unit=fabric-undo-r1-2", "--on-active=300s"],
+        ["--unit=fabric-undo-r1-3", "--on-active=1800s"],
+    ]
+
+
 def test_a_confirmation_ends_the_dead_man(host: Host) -> None:
     host.drive(simple(host), "apply", timer=60)
     pid = json.loads(host.path("/var/lib/fabric/pending.json").read_text())["deadman"]["pid"]
@@ -469,7 +501,7 @@ def test_a_unit_that_was_enabled_by_us_is_disabled_again(host: Host, monkeypatch
     change = Change(commit=(Call(("systemctl", "enable", "x.service"), unless=("false",)),))
     host.drive(change, "apply")
     host.drive(change, "undo")
-    assert host.live("called").splitlines() == ["enable x.service", "disable x.service"]
+    assert host.live("called").splitlines() == ["enable x.service", "disable --no-reload x.service"]
     already = Change(commit=(Call(("systemctl", "enable", "x.service"), unless=("true",)),))
     assert host.drive(already, "apply", "r2")["changed"] is False
 

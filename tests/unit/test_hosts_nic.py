@@ -11,7 +11,7 @@ from rdma_fabric.drift import find_drift
 from rdma_fabric.findings import InputError
 from rdma_fabric.intent.job import picked
 from rdma_fabric.plan.changes import Target
-from rdma_fabric.state import UNMANAGED, Amount, NodeState, Observation
+from rdma_fabric.state import UNMANAGED, Amount, Maybe, NodeState, Observation
 from rdma_fabric.views.drift_text import drift_text
 from rdma_fabric.views.output import Output
 from tests.support.inputs import GROUPS, INTENT, fabric
@@ -112,6 +112,40 @@ def _with_nv(state: NodeState, **values: str) -> NodeState:
         for port in state.ports
     )
     return replace(state, ports=ports)
+
+
+@pytest.mark.parametrize(
+    ("netdev", "used", "notes"),
+    [
+        (4096, 2048, ("eth0: RDMA MTU 2048 instead of 4096, because the netdev MTU is 4096",)),
+        (4200, 4096, ()),
+        (1500, UNMANAGED, ()),
+    ],
+)
+def test_drift_tells_what_a_netdev_mtu_does_to_the_rdma_mtu(
+    tmp_path: Path, netdev: int, used: Maybe[int], notes: tuple[str, ...]
+) -> None:
+    found = fabric(tmp_path, INTENT)
+    plan = found.plans["gpu01"]
+
+    def with_mtu(ip: int, rdma_mtu: Maybe[int]) -> NodeState:
+        ports = []
+        for port in plan.state.ports:
+            own = port.settings
+            if port.name == "eth0":
+                nic = replace(own.nic, rdma_mtu=rdma_mtu)
+                own = replace(own, mtu=replace(own.mtu, ip=ip), nic=nic)
+            ports.append(replace(port, settings=own))
+        return replace(plan.state, ports=tuple(ports))
+
+    targets = {"gpu01": Target(with_mtu(9000, UNMANAGED), plan.hardware)}
+    seen = Observation(running=with_mtu(netdev, used))
+    skipped = {name: "not asked" for name in found.plans if name != "gpu01"}
+    rows = find_drift(found.inventory, targets, {"gpu01": seen}, {}, skipped)
+    [row] = [one for one in rows if one.node == "gpu01"]
+    assert row.effects == notes
+    assert [f"gpu01 {note}" for note in notes] == drift_text([row], Output(color=False)).splitlines()[1:-1]
+    assert [one.deviation.setting for one in row.drifts] == ["eth0 mtu"]
 
 
 def test_drift_tells_a_setting_that_waits_for_a_reset(tmp_path: Path) -> None:

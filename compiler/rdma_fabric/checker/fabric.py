@@ -19,6 +19,12 @@ from rdma_fabric.state import UNMANAGED, NodeState, Observation, PortSettings, P
 NETDEV_OVERHEAD = 96
 """Bytes that the kernel takes off a netdev MTU before it picks the RDMA MTU: GRH 40, UDP 8, BTH 12, XRC 4,
 AtomicETH 28, ICRC 4 (Linux 6.1 include/rdma/ib_addr.h, iboe_get_mtu)."""
+_RDMA_MTUS = (4096, 2048, 1024, 512, 256)
+
+
+def rdma_mtu_in(netdev: int, overhead: int = NETDEV_OVERHEAD) -> int:
+    """Largest RDMA MTU that fits into a netdev MTU, both in bytes; 0 for none."""
+    return next((size for size in _RDMA_MTUS if size + overhead <= netdev), 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,9 +23,13 @@ _FOLLOWS: Final = ("bond",)
 """Roles of a member whose master sets its MTU."""
 _FREE: Final = ("vrf",)
 """Roles that leave the MTU alone."""
-RELOAD_NETWORKMANAGER: Final = Call(("systemctl", "reload", "NetworkManager"), status=(0, 1, 5), late=True)
-"""It reads NetworkManager.conf anew and touches no connection (SIGHUP, NetworkManager(8)). Exit codes 1 and
-5: it does not run, or systemd does not."""
+RELOAD_NETWORKMANAGER: Final = Call(
+    ("nmcli", "general", "reload", "conf"), status=(0, 1, 2, 8, 127), late=True
+)
+"""It reads NetworkManager.conf anew and touches no connection. `systemctl reload` would also write
+/etc/resolv.conf anew, over what somebody put there by hand (seen with NetworkManager 1.42, whose unit calls
+Reload with all flags). Exit codes of nmcli(1): 1 unknown, 2 not known to it (before 1.22), 8 it does not
+run; then the file counts from NetworkManager's next start on, as it does without nmcli (127)."""
 
 
 def mtus(wanted: NodeState, hw: Hardware) -> tuple[tuple[str, int], ...]:

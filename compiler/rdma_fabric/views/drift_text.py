@@ -48,6 +48,7 @@ def _node_text(row: NodeDrift, out: Output) -> list[str]:
         if one.layer == "pending":
             values += ": written, waits for a reset of its device"
         lines.append(f"{out.paint(row.node, style)} {what.setting}: {values}{mark}")
+    lines.extend(f"{out.paint(row.node, style)} {effect}" for effect in row.effects)
     if row.unknown:
         names = ", ".join(one.setting for one in row.unknown[:4])
         more = f" and {len(row.unknown) - 4} more" if len(row.unknown) > 4 else ""
@@ -69,7 +70,7 @@ def drift_json(rows: Sequence[NodeDrift]) -> str:
             "state": row.state,
             "drift": [{"layer": one.layer, **_deviation(one.deviation)} for one in row.drifts],
             "unknown": [_deviation(one) for one in row.unknown],
-            "notes": list(row.notes),
+            "notes": [*row.effects, *row.notes],
             "failure": row.failure,
             "skipped": row.skipped,
             "busy": row.busy,

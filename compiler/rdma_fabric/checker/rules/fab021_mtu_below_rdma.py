@@ -26,11 +26,10 @@ When to waive it
 
 from collections.abc import Iterator
 
+from rdma_fabric.checker.fabric import rdma_mtu_in
 from rdma_fabric.checker.scopes import Hit, PortRule, PortView
 from rdma_fabric.findings import Severity
 from rdma_fabric.state import known
-
-_STEPS = (4096, 2048, 1024, 512, 256)
 
 
 def _check(port: PortView) -> Iterator[Hit]:
@@ -40,8 +39,7 @@ def _check(port: PortView) -> Iterator[Hit]:
     if found >= port.need_mtu:
         yield from _in_force(port, found)
         return
-    overhead = port.need_mtu - port.rdma_mtu
-    reached = next((step for step in _STEPS if step + overhead <= found), 0)
+    reached = rdma_mtu_in(found, port.need_mtu - port.rdma_mtu)
     yield Hit(
         setting="mtu.ip",
         found=f"IP MTU {found} ({f'RDMA MTU {reached}' if reached else 'no RDMA MTU fits'})",
