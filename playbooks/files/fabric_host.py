@@ -12,6 +12,9 @@ fails takes everything back at once; without `confirm` in `timer_s` seconds the 
 reboot in between restores the files before anything reads them, and live values soon after.
 Nothing is written when all is as it should be. A file at one of our paths without the mark is
 somebody else's: the bundle is refused.
+
+install: a bundle of `compile --bundle`, which nobody confirms: as apply and confirm in one, or with --root
+or --offline its files alone, which count from the next boot on. A step that fails takes everything back.
 """
 
 # Hosts have pythons as old as 3.6, so newer idioms stay out.
@@ -26,6 +29,7 @@ import hashlib
 import json
 import os
 import pwd
+import re
 import signal
 import subprocess
 import sys
@@ -39,6 +43,8 @@ STATE = "/var/lib/fabric"
 LOCK = "/run/fabric.lock"
 BOOT_UNIT = "/etc/systemd/system/fabric-recover.service"
 BOOT_LINK = "/etc/systemd/system/sysinit.target.wants/fabric-recover.service"
+QOS = "/usr/local/sbin/fabric-qos"
+QOS_FILES = "/etc/fabric/qos"
 OUTPUT_LIMIT = 2000
 GIVEN_UP = "given up before it began"
 AFTER_BOOT_S = 30
@@ -227,6 +233,7 @@ class Host:
     def __init__(self, root):
         self.root = root
         self.files = Files(root)
+        self.alone = False
 
     # -- state
 
@@ -398,6 +405,15 @@ class Host:
         if argv[:2] == ["systemctl", "enable"]:
             # systemd reads its units anew once, when all of them are as they were.
             return as_call(["systemctl", "disable", "--no-reload"] + argv[2:])
+        return self.inverse_alone(argv) if self.alone else None
+
+    def inverse_alone(self, argv):
+        """What a controller would have read before: a port's MTU; its settings are those of its old file."""
+        if argv[:4] == ["ip", "link", "set", "dev"] and argv[5:6] == ["mtu"]:
+            data = self.files.read("/sys/class/net/%s/mtu" % argv[4])
+            return as_call(argv[:6] + [data.decode("ascii").strip()]) if data else None
+        if argv[0] == QOS and self.files.read("%s/%s.conf" % (QOS_FILES, argv[1])) is not None:
+            return {"call": dict(as_call(argv)["call"], timeout_s=120, late=True)}
         return None
 
     # -- modes
@@ -435,7 +451,7 @@ class Host:
             "deadman": None,
         }
         self.save(pending)
-        self.install(bundle["program"])
+        self.prepare(bundle["program"])
         pending["deadman"] = self.arm(name, bundle["timer_s"])
         self.save(pending)
         done = []
@@ -457,6 +473,79 @@ class Host:
         pending["phase"] = "committed"
         self.save(pending)
         return {"changed": True, "done": done, "pending": True, "deadman": pending["deadman"]["by"]}
+
+    # -- without a controller
+
+    def install(self, bundle, offline, dry):
+        """As apply and confirm in one; files only for a system that does not run, or not to disturb it."""
+        self.alone = True
+        self.refuse_foreign(bundle)
+        if offline:
+            return self.install_files(bundle, dry)
+        if dry:
+            return self.check(bundle)
+        found = self.apply(bundle)
+        if found.get("failed"):
+            return found
+        if found.get("pending"):
+            found = dict(self.confirm(bundle), changed=found["changed"], done=found.get("done", []))
+        return dict(found, changed=self.put_program(bundle["program"]) or found["changed"])
+
+    def install_files(self, bundle, dry):
+        self.refuse_busy()
+        puts = [step for step in bundle["steps"] if "put" in step and self.differs(step["put"])]
+        links = [pair for pair in map(unit_link, bundle["steps"]) if pair and not self.linked(pair[0])]
+        self.refuse_outside([step["put"]["path"] for step in puts] + [link for link, _ in links] + [HERE])
+        program = self.files.read(HERE) != bundle["program"].encode("utf-8")
+        would = [label(step) for step in puts] + ["link " + link for link, _ in links]
+        would += ["put " + HERE] if program else []
+        if dry:
+            return {"changed": bool(would), "would": would}
+        images = [self.files.image(step["put"]["path"]) for step in puts]
+        try:
+            self.carry_out(puts, [], None)
+            for link, target in links:
+                self.link(link, target)
+            self.put_program(bundle["program"])
+        except (Failed, OSError) as error:
+            facts = error.facts if isinstance(error, Failed) else as_facts("write files", error)
+            return self.files_back(images, links, facts)
+        return {"changed": bool(would), "done": would}
+
+    def files_back(self, images, links, facts):
+        for link, _ in links:
+            if self.linked(link):
+                self.files.remove(link)
+        problems = self.restore_files(images)
+        found = {"changed": bool(problems), "failed": facts, "undone": not problems}
+        return dict(found, undo_problems=problems) if problems else found
+
+    def refuse_busy(self):
+        """Files of a host on which a change waits for its confirmation would be taken back with it."""
+        pending = self.pending
+        if pending:
+            raise Refused("run %s has an unconfirmed change here" % pending["run"])
+
+    def refuse_outside(self, paths):
+        """A folder of an image may be a link to an absolute path: one of the machine that builds it."""
+        top = os.path.realpath(self.root).rstrip("/") + "/"
+        for path in paths:
+            if not (os.path.realpath(os.path.dirname(self.files.at(path))) + "/").startswith(top):
+                raise Refused("%s is not in %s: a link leads out of it" % (path, self.root))
+
+    def link(self, path, target):
+        os.makedirs(os.path.dirname(self.files.at(path)), exist_ok=True)
+        os.symlink(target, self.files.at(path))
+
+    def linked(self, path):
+        return os.path.islink(self.files.at(path))
+
+    def put_program(self, program):
+        """This program itself; True when the host had another one, or none."""
+        if self.files.read(HERE) == program.encode("utf-8"):
+            return False
+        self.files.write(HERE, program.encode("utf-8"), 0o755)
+        return True
 
     def confirm(self, bundle):
         pending = self.pending
@@ -549,16 +638,18 @@ class Host:
         return {"undone": True, "pending": False}
 
     def restore(self, images):
-        """Files as they were; gives what went wrong."""
+        """Files as they were, and read anew; gives what went wrong."""
+        problems = self.restore_files(images)
+        self.settle(image["path"] for image in images)
+        return problems
+
+    def restore_files(self, images):
         problems = []
         for image in reversed(images):
             try:
                 self.files.restore(image)
             except OSError as error:
-                problems.append(
-                    {"step": "restore " + image["path"], "status": 1, "stdout": "", "stderr": str(error)}
-                )
-        self.settle(image["path"] for image in images)
+                problems.append(as_facts("restore " + image["path"], error))
         return problems
 
     def settle(self, paths):
@@ -578,10 +669,9 @@ class Host:
 
     # -- dead-man
 
-    def install(self, program):
+    def prepare(self, program):
         """This program itself, for the dead-man and for the next boot."""
-        if self.files.read(HERE) != program.encode("utf-8"):
-            self.files.write(HERE, program.encode("utf-8"), 0o755)
+        self.put_program(program)
         self.files.write(BOOT_UNIT, (BOOT_UNIT_TEXT % HERE).encode("utf-8"))
         link = self.files.at(BOOT_LINK)
         os.makedirs(os.path.dirname(link), exist_ok=True)
@@ -615,8 +705,21 @@ class Host:
             stop_child(deadman["pid"], deadman["name"])
 
 
+def as_facts(step, error):
+    return {"step": step, "status": 1, "stdout": "", "stderr": str(error)}
+
+
 def as_call(argv):
     return {"call": {"argv": argv, "status": [0], "timeout_s": 60, "unless": []}}
+
+
+def unit_link(step):
+    """(link, target) of a step that enables a template unit; its own test names the link."""
+    call = step.get("call", {})
+    if call.get("argv", [])[:2] != ["systemctl", "enable"] or call["unless"][:2] != ["test", "-L"]:
+        return None
+    template = re.sub("@[^/]*[.]service$", "@.service", call["argv"][2])
+    return call["unless"][2], "/etc/systemd/system/" + template
 
 
 def label(step):
@@ -654,19 +757,37 @@ def stop_child(pid, name):
 def only_one(root):
     """Hold this while working: the dead-man and a confirmation must not meet."""
     path = os.path.join(root, "run", "fabric.busy")
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        raise Refused("%s: %s; run this as root" % (path, error.strerror)) from None
     fcntl.flock(handle, fcntl.LOCK_EX)
     return handle
+
+
+def read_bundle(path):
+    try:
+        with open(path, "rb") as file:
+            bundle = json.loads(file.read().decode("utf-8"))
+    except (OSError, ValueError) as error:
+        raise Refused("%s is no bundle: %s" % (path, error)) from None
+    if bundle.get("version") != 1:
+        raise Refused("a bundle of version %s is not known here" % bundle.get("version"))
+    return bundle
 
 
 def work(host, options):
     if options.what == "recover":
         return options.run, host.recover(options.run, options.boot)
-    with open(options.what, "rb") as file:
-        bundle = json.loads(file.read().decode("utf-8"))
-    if bundle.get("version") != 1:
-        raise Refused("a bundle of version %s is not known here" % bundle.get("version"))
+    if options.what == "install":
+        bundle = read_bundle(options.bundle)
+        offline = options.offline or options.root != "/"
+        try:
+            return bundle["run"], host.install(bundle, offline, options.check)
+        except OSError as error:
+            return bundle["run"], {"failed": as_facts("install", error)}
+    bundle = read_bundle(options.what)
     mode = options.mode or bundle["mode"]
     if mode == "recover":
         return bundle["run"], host.undo(bundle, "its run died")
@@ -687,23 +808,34 @@ def main(argv=None):
     if words[:1] == ["check"]:
         return check(words[1:])
     parser = argparse.ArgumentParser(prog="fabric-host")
-    parser.add_argument("what", help="path of a bundle, or: recover, check (see `fabric-check --help`)")
+    parser.add_argument("what", help="path of a bundle, or: recover, install, check (`fabric-check --help`)")
+    parser.add_argument("bundle", nargs="?", default="", help="install: path of the bundle")
     parser.add_argument("--mode", default="", choices=["", "check", "apply", "confirm", "undo", "recover"])
     parser.add_argument("--run", default="", help="recover: only this run")
     parser.add_argument("--boot", action="store_true", help="recover: files only, before they are read")
-    parser.add_argument("--root", default="/", help="another root folder, for tests")
+    parser.add_argument(
+        "--offline", action="store_true", help="install: files only; they count from the next boot on"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="install: say what would change, and change nothing"
+    )
+    parser.add_argument("--root", default="/", help="the system in this folder (install), or tests")
     parser.add_argument("--result", default="", help="also write the result here")
     options = parser.parse_args(argv)
     os.umask(0o022)
-    handle = only_one(options.root)
     result = {"version": 1, "changed": False, "refused": "", "failed": None, "done": [], "pending": False}
+    handle = None
     try:
+        # A system that does not run has nobody to meet, and its /run is not ours to fill.
+        if options.what != "install" or options.root == "/":
+            handle = only_one(options.root)
         result["run"], found = work(Host(options.root), options)
         result.update(found)
     except Refused as refused:
         result["refused"] = str(refused)
     finally:
-        os.close(handle)
+        if handle is not None:
+            os.close(handle)
     text = json.dumps(result, sort_keys=True)
     if options.result:
         Files("/").write(options.result, text.encode("utf-8"), 0o600)

@@ -9,6 +9,7 @@ import importlib.util
 import io
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -546,8 +547,8 @@ def test_a_host_has_no_command_line() -> None:
 def test_the_program_keeps_to_old_python(version: str) -> None:
     """Only syntax: `ast` knows the grammars of old versions."""
     minor = int(version.split(".")[1])
-    ast.parse(program(), feature_version=(3, minor))
-    assert 'f"' not in program() and ":=" not in program()
+    tree = ast.parse(program(), feature_version=(3, minor))
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr | ast.NamedExpr)]
 
 
 def test_the_program_runs_from_the_bundle_as_the_playbook_starts_it(host: Host) -> None:
@@ -565,6 +566,90 @@ def test_the_program_runs_from_the_bundle_as_the_playbook_starts_it(host: Host) 
     assert json.loads(done.stdout)["changed"] and json.loads(result.read_text()) == json.loads(done.stdout)
     tasks = [task for block in play["tasks"] for task in (*block.get("block", ()), *block.get("always", ()))]
     assert len(tasks) == 3
+
+
+# ---------------------------------------------------------------- without a controller
+
+
+def install(host: Host, change: Change, *words: str) -> dict[str, Any]:
+    """A bundle that the host installs by itself; `--root` of tests would be that of an image."""
+    path = host.folder / "bundle.json"
+    path.write_text(json.dumps(bundle(change, "install", 0, "apply")))
+    options = MODULE.Host(str(host.root))
+    dry, offline = "--check" in words, "--offline" in words
+    found: dict[str, Any] = options.install(json.loads(path.read_text()), offline, dry)
+    return found
+
+
+def test_install_is_apply_and_confirm_in_one(host: Host) -> None:
+    assert install(host, simple(host), "--check")["changed"] and host.live() == ""
+    found = install(host, simple(host))
+    assert found["changed"] and found["done"] == [f"put {CONF}", "call " + " ".join(host.set("new"))]
+    assert host.live() == "new" and host.path("/usr/local/sbin/fabric-host").exists()
+    for left in ("/run/fabric.lock", "/var/lib/fabric/pending.json"):
+        assert not host.path(left).exists()
+    again = install(host, simple(host))
+    assert (again["changed"], again.get("done", [])) == (False, [])
+
+
+def test_install_takes_back_what_fails(host: Host) -> None:
+    host.write(CONF, f"{MARKED}before\n")
+    found = install(host, simple(host, "new", Call(("false",), unless=("false",))))
+    assert found["failed"]["step"] == "false" and found["undone"]
+    assert host.path(CONF).read_text() == f"{MARKED}before\n"
+
+
+def test_install_leaves_the_change_of_a_controller_alone(host: Host) -> None:
+    host.drive(simple(host), "apply", "r7")
+    with pytest.raises(MODULE.Refused, match="r7"):
+        install(host, simple(host, "other"))
+    assert host.live() == "new"
+
+
+def test_install_files_only(host: Host) -> None:
+    link = "/etc/systemd/system/sys-subsystem-net-devices-eth0.device.wants/fabric-qos@eth0.service"
+    enable = Call(("systemctl", "enable", "fabric-qos@eth0.service"), unless=("test", "-L", link))
+    change = simple(host, "new", enable)
+    unit = "/etc/systemd/system/fabric-qos@.service"
+    assert install(host, change, "--offline", "--check")["changed"] and host.files == {}
+    found = install(host, change, "--offline")
+    assert found["done"] == [f"put {CONF}", f"link {link}", "put /usr/local/sbin/fabric-host"]
+    assert host.live() == "" and str(host.path(link).readlink()) == unit
+    assert install(host, change, "--offline")["changed"] is False
+
+
+def test_install_files_only_takes_back_what_fails(host: Host) -> None:
+    host.write(CONF, f"{MARKED}before\n")
+    host.path("/etc/other").parent.mkdir(parents=True, exist_ok=True)
+    host.path("/etc/other").write_text("in the way of a folder\n")
+    link = "/etc/other/fabric-qos@eth0.service"
+    enable = Call(("systemctl", "enable", "fabric-qos@eth0.service"), unless=("test", "-L", link))
+    found = install(host, simple(host, "new", enable), "--offline")
+    assert found["failed"]["step"] == "write files" and found["undone"] and not found["changed"]
+    assert host.path(CONF).read_text() == f"{MARKED}before\n"
+
+
+def test_install_files_only_leaves_the_change_of_a_controller_alone(host: Host) -> None:
+    host.drive(simple(host), "apply", "r7")
+    with pytest.raises(MODULE.Refused, match="r7"):
+        install(host, simple(host, "other"), "--offline")
+
+
+def test_install_does_not_follow_a_link_out_of_the_image(host: Host) -> None:
+    outside = host.folder / "outside"
+    outside.mkdir()
+    folder = host.path(CONF).parent
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.symlink_to(outside)
+    with pytest.raises(MODULE.Refused, match="leads out of it"):
+        install(host, simple(host), "--offline")
+    assert list(outside.iterdir()) == []
+
+
+def test_install_says_what_is_no_bundle(host: Host) -> None:
+    found = host.call("install", str(host.folder / "gone.json"))
+    assert "is no bundle" in found["refused"]
 
 
 # ---------------------------------------------------------------- a bundle that comes too late

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from rdma_fabric.cli import common
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
-    from rdma_fabric.checker import Report
-    from rdma_fabric.render import Written
+    from rdma_fabric.checker import Judged, Report
+    from rdma_fabric.render import File, Written
     from rdma_fabric.resolve import Resolved
     from rdma_fabric.views.output import Output
 
@@ -35,6 +35,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write FILE.trace beside every file: which value of intent or inventory makes each line",
     )
+    parser.add_argument(
+        "--bundle",
+        action="store_true",
+        help="also OUT/bundles: an archive per distinct host that installs it without a controller",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,14 +57,46 @@ def run(options: argparse.Namespace) -> int:
     if options.strict and rejected:
         out.complain(f"nothing written: --strict, and {_short(rejected)} rejected")
         if options.format == "json":
-            out.data(_json(options, None, rejected))
+            out.data(_json(options, None, rejected, ()))
         return 1
     compiled = render.compile_fabric(judged, [name for name in names if name not in rejected])
     traces = _traces(options, resolved, compiled) if options.annotate else None
     aside = set(resolved.plans) - set(names)
     done = render.write(Path(options.out), judged, compiled, rejected, aside, traces)
-    out.data(_json(options, done, rejected) if options.format == "json" else _text(done, rejected))
+    bundles = _bundles(options, judged, compiled, aside, out)
+    text = options.format == "text"
+    out.data(_text(done, rejected, bundles) if text else _json(options, done, rejected, bundles))
     return 1 if rejected else 0
+
+
+def _bundles(
+    options: argparse.Namespace,
+    judged: Judged,
+    compiled: Mapping[str, tuple[File, ...]],
+    aside: Collection[str],
+    out: Output,
+) -> tuple[str, ...]:
+    """Archives of all hosts, those of equal hosts made once; gives the nodes that have one.
+
+    Says where there can be none. Without --bundle those of an earlier run go, since they are of other files.
+    """
+    from rdma_fabric import platforms
+    from rdma_fabric.push import image
+
+    done: dict[tuple[int, int, int], image.Image] = {}
+    found: dict[str, image.Image] = {}
+    for name, files in compiled.items() if options.bundle else ():
+        view = judged.views[name]
+        if platforms.platform(view.hw.base).channel == "files":
+            key = (id(files), id(view.wanted), id(view.hw))
+            if key not in done:
+                done[key] = image.image(files, view.wanted, view.hw)
+            found[name] = done[key]
+    image.write(Path(options.out), found, aside)
+    for why in dict.fromkeys(one.why_not for one in found.values() if one.why_not):
+        names = tuple(name for name, one in found.items() if one.why_not == why)
+        out.say(f"no bundle for {_short(names)}: {why}")
+    return tuple(name for name, one in found.items() if not one.why_not)
 
 
 def _traces(
@@ -101,17 +138,20 @@ def _short(names: tuple[str, ...]) -> str:
     return collapse(names)
 
 
-def _text(done: Written, rejected: tuple[str, ...]) -> str:
+def _text(done: Written, rejected: tuple[str, ...], bundles: tuple[str, ...]) -> str:
     from rdma_fabric.views.output import count
 
     text = (
         f"{count(done.nodes, 'node')} compiled: {count(done.written, 'file')} written, {done.same} unchanged"
     )
     text += f", {done.removed} removed" if done.removed else ""
+    text += f"; bundles for {count(len(bundles), 'host')}" if bundles else ""
     return text + (f"; rejected: {_short(rejected)}" if rejected else "")
 
 
-def _json(options: argparse.Namespace, done: Written | None, rejected: tuple[str, ...]) -> str:
+def _json(
+    options: argparse.Namespace, done: Written | None, rejected: tuple[str, ...], bundles: tuple[str, ...]
+) -> str:
     import json
 
     data = {
@@ -122,5 +162,6 @@ def _json(options: argparse.Namespace, done: Written | None, rejected: tuple[str
         "same": done.same if done else 0,
         "removed": done.removed if done else 0,
         "rejected": list(rejected),
+        "bundles": list(bundles),
     }
     return json.dumps(data, indent=1)

@@ -4,11 +4,13 @@ The core uses the functions below, which put a node together from its parts; it 
 """
 
 from rdma_fabric.platforms._node import (
+    activation,
     artifacts,
     bases,
     change,
     forget,
     keys,
+    local_check,
     nics,
     overlay,
     parse,
@@ -23,11 +25,13 @@ from rdma_fabric.platforms._node import (
 )
 
 __all__ = [
+    "activation",
     "artifacts",
     "bases",
     "change",
     "forget",
     "keys",
+    "local_check",
     "nics",
     "overlay",
     "parse",

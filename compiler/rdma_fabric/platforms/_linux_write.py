@@ -14,9 +14,11 @@ from rdma_fabric.platforms._contract import Call, Change, Disturbance, Disturbs,
 from rdma_fabric.platforms._linux_names import NOT_SET, PATHS, UNSET, Paths
 from rdma_fabric.platforms._linux_read import OURS, OWNER, owned_lines
 from rdma_fabric.state import (
+    UNKNOWN,
     UNMANAGED,
     Difference,
     Maybe,
+    NodeState,
     Observation,
     SystemState,
     differences,
@@ -272,6 +274,18 @@ class SystemChange:
                 words.append(_limit_words(name, value))
         lines = render_lines("linux/commands.j2", Context(set_limits=tuple(words)))
         return (*back, *(Call(("sh", "-c", line)) for line in lines))
+
+
+def activation(wanted: SystemState) -> tuple[Call, ...]:
+    """What makes all settings work now, for a host that nobody has looked at; each call tests for itself."""
+    live = [
+        Difference(f"system.{group}.{name}", value, UNKNOWN)
+        for group in _GROUPS
+        for name, value in host.managed(getattr(wanted, group))
+        if value and value not in _GONE
+    ]
+    calls, _, _ = SystemChange(Observation(NodeState()), wanted)._calls(live)
+    return tuple(calls)
 
 
 def _word(path: str) -> str:

@@ -279,6 +279,13 @@ class MtuChange:
         ]
 
 
+def activation(wanted: NodeState, hw: Hardware) -> tuple[Call, ...]:
+    """The live MTU of every port that is ours, from the bottom up; each call tests for itself."""
+    rows = sorted(mtus(wanted, hw), key=lambda row: depth(hw.port(row[0]), hw))
+    lines = render_lines("linux/commands.j2", Context(set_mtu=tuple(rows)))
+    return tuple(host.call(line, _has_mtu(*row)) for line, row in zip(lines, rows, strict=True))
+
+
 def networkd_file(place: str, value: int) -> Put:
     """Our drop-in for one .network file."""
     return host.put(mtu.drop_in(place), "linux/networkd.conf.j2", Context(mtu=value))

@@ -11,14 +11,17 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 from rdma_fabric.hardware import Hardware
+from rdma_fabric.platforms import _host_install as install
 from rdma_fabric.platforms import _host_probes as local
 from rdma_fabric.platforms._contract import (
     Artifact,
+    Call,
     Change,
     Fault,
     HostPlatform,
     Platform,
     Probe,
+    Put,
     Realized,
     Vital,
 )
@@ -221,6 +224,16 @@ def probes(wanted: NodeState, hw: Hardware) -> tuple[Probe, ...]:
     """What the node can judge by itself of a realized state; () where nothing of ours runs on it."""
     hosts = (part for part in parts(hw) if isinstance(part, HostPlatform))
     return tuple(probe for part in hosts for probe in part.probes(wanted, hw))
+
+
+def local_check(wanted: NodeState, hw: Hardware) -> tuple[Put, ...]:
+    """The files of the local check; () where nothing of ours runs."""
+    return local.puts(probes(wanted, hw))
+
+
+def activation(files: Mapping[str, str], wanted: NodeState, hw: Hardware) -> tuple[Call, ...]:
+    """What makes the compiled files (path -> text) of a host work now; every call tests for itself."""
+    return install.activation(files, wanted, hw)
 
 
 def with_local_check(change: Change, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
