@@ -132,7 +132,14 @@ def test_compile_and_manifest(capsys: pytest.CaptureFixture[str], tmp_path: Path
     main(["compile", str(DEMO), "-o", str(tmp_path / "out"), "--format", "json"])
     data = _valid("compile", capsys.readouterr().out)
     manifest = _valid("manifest", Path(data["manifest"]).read_text("utf-8"))
-    assert len(manifest["nodes"]) == data["nodes"] > 0
+    assert len(manifest["nodes"]) == data["nodes"] > 0 and data["bundles"] == []
+
+
+def test_bundles(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    main(["compile", str(DEMO), "-o", str(tmp_path / "out"), "--bundle", "--format", "json"])
+    data = _valid("compile", capsys.readouterr().out)
+    index = _valid("bundles", (tmp_path / "out" / "bundles" / "index.json").read_text("utf-8"))
+    assert sorted(index["nodes"]) == sorted(data["bundles"]) != []
 
 
 def test_base(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
