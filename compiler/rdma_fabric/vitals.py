@@ -78,3 +78,30 @@ def joined(parts: Iterable[Vitals]) -> Vitals:
     for part in parts:
         found = part.over(found)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """A test of one path: packets of `size` bytes (IP header included) that nobody may split."""
+
+    port: str
+    address: str
+    size: int
+    tos: int = 0
+
+    @property
+    def payload(self) -> int:
+        """Bytes behind the ICMP header (8 bytes) and that of IPv4 (20) or IPv6 (40)."""
+        return self.size - (48 if ":" in self.address else 28)
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    """What came back. `small` is asked only where no large packet came."""
+
+    large: bool
+    small: bool = False
+    mtu: int = 0
+    """That the host's own kernel, or a router, named as the limit; 0 for none."""
+    trouble: str = ""
+    """Why the test itself could not be made."""

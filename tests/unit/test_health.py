@@ -18,16 +18,17 @@ from rdma_fabric.checker.waivers import apply_waivers, waive
 from rdma_fabric.cli.common import load
 from rdma_fabric.drift import find_drift
 from rdma_fabric.findings import HEALTH, Finding, Severity, health_check
-from rdma_fabric.health import verify
-from rdma_fabric.health.types import STEPS, Health, Judgement, Scene, Step
+from rdma_fabric.health import pairs, paths, verify
+from rdma_fabric.health.types import STEPS, Gaps, Health, Judgement, Scene, Step
 from rdma_fabric.intent.models import Waiver
+from rdma_fabric.inventory.types import End
 from rdma_fabric.observe import Sign
 from rdma_fabric.plan.changes import Target
 from rdma_fabric.resolve import Resolved
 from rdma_fabric.state import NodeState, Observation
 from rdma_fabric.views.output import Output
 from rdma_fabric.views.verify_text import verdict_of, verify_json, verify_text
-from rdma_fabric.vitals import Count, Kind, Vitals
+from rdma_fabric.vitals import Count, Kind, Pong, Vitals
 
 ROOT = Path(__file__).resolve().parents[2]
 TODAY = datetime.date(2026, 11, 30)
@@ -353,6 +354,121 @@ def test_a_manager_that_was_not_read_is_not_missing() -> None:
     assert [(one.what, [place.node for place in one.places]) for one in step.unjudged] == [
         ("subnet manager", ["sm02"])
     ]
+
+
+# ---------------------------------------------------------------- paths
+
+
+def addressed(seen: Mapping[str, Observation] | None = None, six: bool = False) -> Scene:
+    """Every host port has an address."""
+    at = scene(seen=seen)
+    first = {}
+    for name in at.first:
+        rows: list[tuple[str, str]] = []
+        if name.startswith("gpu"):
+            for rail in (0, 1):
+                rows.append((f"eth{rail}", f"10.{rail}.0.{int(name[3:])}"))
+                if six:
+                    rows.append((f"eth{rail}", f"fd00:{rail}::{int(name[3:])}"))
+        first[name] = Sign(Vitals(addresses=tuple(rows)), 100.0)
+    return replace(at, first=first)
+
+
+def chosen(at: Scene) -> tuple[paths.Test, ...]:
+    gaps = Gaps("paths")
+    return paths.tests(at, pairs.choose(at, gaps), gaps)
+
+
+def path_findings(at: Scene, lost: Any, **pong: Any) -> list[Finding]:
+    """The tests for which `lost` says so fail as `pong` says."""
+    results = {
+        test: Pong(large=False, **pong) if lost(test) else Pong(large=True, small=True) for test in chosen(at)
+    }
+    return list(paths.judge(at, results, Gaps("paths")).findings)
+
+
+def test_work_is_per_leaf_and_pair_of_leaves() -> None:
+    at = addressed()
+    made = pairs.choose(at, Gaps("paths"))
+    # Two rails, each with two leaves of four hosts: a ring of four on each leaf, and one pair between them.
+    assert len(made) == 2 * (4 + 4 + 1)
+    rails = {(path.a.port, path.b.port) for path in made}
+    assert rails == {("eth0", "eth0"), ("eth1", "eth1")}
+    ends = {end for path in made for end in (path.a, path.b)}
+    assert len(ends) == 16
+    assert len(chosen(addressed(six=True))) == 2 * len(made)
+
+
+def test_many_leaves_are_not_tested_in_all_pairs() -> None:
+    ports = [[pairs._Port(End(f"h{number}", "eth0"), f"leaf{number}")] for number in range(100)]
+    assert len(list(pairs._between(ports))) == 100 * pairs.NEXT
+    assert len(list(pairs._between(ports[:20]))) == 190
+
+
+def test_sizes_come_from_the_intent() -> None:
+    sizes = {(test.ping.size, test.ping.tos) for test in chosen(addressed())}
+    assert sizes == {(4192, 104)}
+
+
+def test_a_port_without_address_or_partner_is_not_judged() -> None:
+    gaps = Gaps("paths")
+    assert pairs.choose(scene(), gaps) == ()
+    assert [one.why for one in gaps.rows()] == ["the port has no address of its own"]
+    alone = replace(addressed(), names=("gpu01",))
+    gaps = Gaps("paths")
+    assert pairs.choose(alone, gaps) == ()
+    assert {one.why for one in gaps.rows()} == {"no other host of its rail was read"}
+
+
+def test_the_end_that_fails_with_everybody_is_named() -> None:
+    bad = End("gpu03", "eth0")
+    (one,) = path_findings(addressed(), lambda test: bad in (test.path.a, test.path.b), small=True)
+    assert told([one]) == [("path-mtu-low", "error", ("gpu03 eth0",))]
+    assert one.peer == "cabled to leaf01 Ethernet3/1"
+    assert one.position is not None
+    assert (Path(one.position.file).name, one.position.line) == (CABLES, 2)
+    assert "4192 bytes" in one.message
+
+
+def test_the_way_between_two_leaves_is_named_where_both_ends_work() -> None:
+    found = path_findings(addressed(), lambda test: len(set(test.path.leaves)) > 1, small=True)
+    assert told(found) == [
+        ("path-mtu-low", "error", ("leaf01", "leaf03")),
+        ("path-mtu-low", "error", ("leaf02", "leaf04")),
+    ]
+
+
+def test_a_leaf_that_loses_everything_is_named_alone() -> None:
+    found = path_findings(addressed(), lambda test: "leaf01" in test.path.leaves, small=True)
+    assert told(found) == [("path-mtu-low", "error", ("leaf01",))]
+
+
+def test_no_answer_at_all_is_another_finding() -> None:
+    bad = End("gpu03", "eth0")
+    found = path_findings(addressed(), lambda test: bad in (test.path.a, test.path.b))
+    assert told(found) == [("path-silent", "error", ("gpu03 eth0",))]
+
+
+def test_an_end_that_is_known_to_be_small_is_named() -> None:
+    seen = dict(sound())
+    port = seen["gpu03"].running.port("eth0")
+    assert port is not None
+    small = replace(port.settings, mtu=replace(port.settings.mtu, ip=1500))
+    seen["gpu03"] = with_port(seen["gpu03"], "eth0", settings=small)
+    bad = End("gpu03", "eth0")
+    found = path_findings(
+        addressed(seen), lambda test: bad in (test.path.a, test.path.b), small=True, mtu=1500
+    )
+    assert told(found) == [("path-mtu-low", "error", ("gpu03 eth0",))]
+    assert found[0].found.endswith("told: MTU 1500")
+
+
+def test_a_test_that_could_not_be_made_is_not_judged() -> None:
+    at, gaps = addressed(), Gaps("paths")
+    results = {test: Pong(large=False, trouble="the host has no ping") for test in chosen(at)}
+    step = paths.judge(at, results, gaps)
+    assert (step.judged, step.findings) == (0, ())
+    assert [one.why for one in step.unjudged] == ["the host has no ping"]
 
 
 # ---------------------------------------------------------------- the verdict

@@ -16,10 +16,11 @@ import pytest
 from rdma_fabric import platforms
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _host_vitals as host
+from rdma_fabric.platforms import _linux_paths as linux
 from rdma_fabric.platforms import _sonic_vitals as sonic
 from rdma_fabric.platforms._contract import Vital
 from rdma_fabric.platforms._sonic_read import STORMS
-from rdma_fabric.vitals import Count, Vitals, joined
+from rdma_fabric.vitals import Count, Ping, Pong, Vitals, joined
 
 Row = tuple[str, str, int, int, int]
 """(port, kind, value, priority, queue)."""
@@ -41,16 +42,8 @@ def read(hw: Hardware, answers: Mapping[str, str]) -> Vitals:
 
 # ---------------------------------------------------------------- EOS
 
-EOS_PORT = {
-    "interfaceCounters": {
-        "inDiscards": 1,
-        "outDiscards": 2,
-        "linkStatusChanges": 4,
-        "totalInErrors": 9,
-        "inputErrorsDetail": {"runtFrames": 0, "fcsErrors": 5, "symbolErrors": 3, "rxPause": 0},
-        "outputErrorsDetail": {"txPause": 0},
-    }
-}
+EOS_PORT = {"interfaceCounters": {"inDiscards": 0, "linkStatusChanges": 4, "totalInErrors": 0}}
+EOS_ERRORS = {"inErrors": 9, "frameTooLongs": 0, "outErrors": 0, "fcsErrors": 5, "symbolErrors": 3}
 EOS_QUEUES = """
 Port       TxQ    Counter/pkts  Counter/bytes  Drop/pkts  Drop/bytes
 ------- ------ -------------- -------------- ---------- -----------
@@ -65,6 +58,12 @@ def test_eos() -> None:
     suffix = " | json | no-more"
     answers = {
         f"show interfaces{suffix}": json.dumps({"interfaces": {"Ethernet1/1": EOS_PORT, "Vlan1": {}}}),
+        f"show interfaces counters errors{suffix}": json.dumps(
+            {"interfaceErrorCounters": {"Ethernet1/1": EOS_ERRORS}}
+        ),
+        f"show interfaces counters discards{suffix}": json.dumps(
+            {"inDiscardsTotal": 1, "interfaces": {"Ethernet1/1": {"inDiscards": 1, "outDiscards": 2}}}
+        ),
         f"show priority-flow-control counters{suffix}": json.dumps(
             {"interfaceCounters": {"Ethernet1/1": {"rxFrames": 0, "txFrames": 12}}}
         ),
@@ -182,9 +181,10 @@ def test_cumulus(version: str, words: str) -> None:
     pause = {"rx-pause-frames": 200, "tx-pause-frames": 300, "rx-pause-duration": "0 Bytes"}
     stats = {"in-errors": 6, "in-drops": 7, "out-drops": 8, "carrier-transitions": 9, "in-bytes": "300 Bytes"}
     answers = {
-        "nv show interface -o json": json.dumps({"swp1": {"link": {"stats": stats}}}),
-        f"nv show interface swp1 {words} pfc-stats -o json": json.dumps({"3": pause}),
-        f"nv show interface swp1 {words} egress-queue-stats -o json": json.dumps({"3": queue}),
+        "nv show interface swp1 link stats -o json": json.dumps(stats),
+        f"nv show interface swp1 {words} -o json": json.dumps(
+            {"egress-queue-stats": {"3": queue}, "pfc-stats": {"3": pause}, "port-stats": {"rx-stats": {}}}
+        ),
     }
     assert rows(read(switch("cumulus", "swp1", version=version), answers)) == {
         ("swp1", "errors", 6, -1, -1),
@@ -293,7 +293,7 @@ def test_bnxt() -> None:
     counters = (
         ("rx_pfc_ena_frames_pri3", 1),
         ("tx_pfc_ena_frames_pri3", 2),
-        ("rx_stat_discard", 3),
+        ("rx_total_discard_pkts", 3),
         ("rx_fcs_err_frames", 4),
         ("rx_pcs_symbol_err", 5),
         ("link_down_events", 6),
@@ -367,6 +367,28 @@ def test_many_ports_are_asked_in_several_lines() -> None:
     assert max(map(len, host.questions(ports, "nic"))) < 4096
 
 
+def test_irdma() -> None:
+    hw = server(PortHardware("eth4", nic="irdma", rdma="rdmap1s0f0"))
+    counters = (
+        ("rx_priority_3_xoff.nic", 1),
+        ("tx_priority_3_xoff.nic", 2),
+        ("rx_dropped.nic", 3),
+        ("rx_crc_errors.nic", 4),
+        ("illegal_bytes.nic", 5),
+        ("rx_priority_3_xon.nic", 6),
+    )
+    text = "NIC statistics:\n" + "\n".join(f"     {name}: {value}" for name, value in counters)
+    found = rows(read(hw, asked(hw, "", framed(nic_eth4=text, rdma_eth4="RxECNMrkd:7\ncnpSent:8"))))
+    assert found == {
+        ("eth4", "pause-rx", 1, 3, -1),
+        ("eth4", "pause-tx", 2, 3, -1),
+        ("eth4", "discards", 3, -1, -1),
+        ("eth4", "crc", 4, -1, -1),
+        ("eth4", "symbol", 5, -1, -1),
+        ("eth4", "marks", 7, -1, -1),
+    }
+
+
 COUNTING = [key for key in tuple(platforms.keys()) if isinstance(platforms.platform(key), Vital)]
 
 
@@ -389,3 +411,64 @@ def test_a_later_part_counts_better_and_kinds_of_others_stay() -> None:
     second = Vitals((Count("a", "crc", 9, "z"),), (("a", "192.0.2.1"),))
     assert {one.value for one in joined([first, second]).counts} == {9, 2, 3}
     assert joined([]) == Vitals()
+
+
+# ---------------------------------------------------------------- paths
+
+
+V4, V6 = Ping("eth0", "10.200.0.2", 4192, 104), Ping("eth0", "fd00:200::2", 4192)
+SILENT = """PING 10.200.0.2 (10.200.0.2) from 10.200.0.1 eth0: 4164(4192) bytes of data.
+
+--- 10.200.0.2 ping statistics ---
+3 packets transmitted, 0 received, 100% packet loss, time 2044ms
+"""
+ROUTER = SILENT.replace("\n\n", "\nFrom 192.0.2.7 icmp_seq=1 Frag needed and DF set (mtu = 1500)\n\n", 1)
+LOCAL = SILENT.replace("\n\n", "\nping: local error: message too long, mtu=1500\n\n", 1)
+ANSWERED = """PING 10.200.0.2 (10.200.0.2) from 10.200.0.1 eth0: 56(84) bytes of data.
+64 bytes from 10.200.0.2: icmp_seq=1 ttl=63 time=0.051 ms
+small=0"""
+
+
+def pong(text: str, status: int, ping: Ping = V4) -> Pong:
+    (question,) = linux.questions((ping,))
+    (found,) = linux.pongs({question: f"@@path eth0 {ping.address}\n{text}\n@={status}\n"}, (ping,))
+    return found
+
+
+def test_a_test_is_as_large_as_rdma_needs() -> None:
+    assert (V4.payload, V6.payload) == (4164, 4144)
+    (question,) = linux.questions((V4, V6))
+    assert 'p "eth0" "10.200.0.2" 4164 104 &' in question
+    assert 'p "eth0" "fd00:200::2" 4144 0 &' in question
+    assert len(linux.questions((V4,) * 17)) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "wanted"),
+    [
+        ("64 bytes from 10.200.0.2: icmp_seq=1 ttl=63 time=0.1 ms\n", 0, Pong(True, True)),
+        (SILENT + ANSWERED, 1, Pong(False, True)),
+        (SILENT + SILENT + "small=1", 1, Pong(False, False)),
+        (ROUTER + ANSWERED, 1, Pong(False, True, 1500)),
+        (LOCAL + ANSWERED, 1, Pong(False, True, 1500)),
+        (
+            "ping: connect: Network is unreachable\nping: connect: Network is unreachable\nsmall=2",
+            2,
+            Pong(False),
+        ),
+        ("sh: 1: ping: not found\nsmall=127", 127, Pong(False, trouble="the host has no ping")),
+    ],
+)
+def test_what_came_back(text: str, status: int, wanted: Pong) -> None:
+    assert pong(text, status) == wanted
+
+
+def test_what_a_ping_without_the_option_says_is_no_judgement() -> None:
+    found = pong("ping: unrecognized option: M\nBusyBox v1.36.1\nUsage: ping [OPTIONS] HOST\nsmall=1", 1)
+    assert found.trouble == "ping could not be run: ping: unrecognized option: M"
+    assert linux.pongs({}, (V4,))[0].trouble
+
+
+def test_only_hosts_test_paths() -> None:
+    assert platforms.tester(server(PortHardware("eth0"))) is not None
+    assert platforms.tester(switch("sonic", "Ethernet0")) is None

@@ -34,7 +34,6 @@ def run(options: argparse.Namespace) -> int:
     check = health_check(options.rule)
     if found is None and not name and check is None:
         words = [word for one in registry.rules() for word in (one.code, one.name)]
-        health = [one.name for one in HEALTH]
         near = did_you_mean(
             options.rule, (*words, *INPUT_CODES, *INPUT_CODES.values(), *(one.name for one in HEALTH))
         )

@@ -14,7 +14,7 @@ from rdma_fabric.cli.drift import interval
 if TYPE_CHECKING:
     from rdma_fabric.checker import Judged
     from rdma_fabric.drift import NodeDrift
-    from rdma_fabric.health.types import Health, Step
+    from rdma_fabric.health.types import Health, Judgement, Scene, Step
     from rdma_fabric.observe import Seen, Sign
     from rdma_fabric.plan.scope import Scope
     from rdma_fabric.resolve import Resolved
@@ -138,6 +138,8 @@ def _verdict(
     signs = {name: one.sign for name, one in first.items()}
     scene = verify.scene_of(judged, desk.names, signs, second)
     judgements = [*verify.judge(scene, _drifts(desk, judged, failures), desk.steps)]
+    if "paths" in desk.steps:
+        judgements.append(_paths(desk, scene))
     now = datetime.datetime.now(datetime.UTC)
     health = verify.verdict(
         judged,
@@ -149,6 +151,38 @@ def _verdict(
     )
     _show(desk, health)
     return 1 if verify.fails(health, desk.options.strict) else 0
+
+
+def _paths(desk: _Desk, scene: Scene) -> Judgement:
+    """Pings between hosts, one session per host that sends."""
+    from rdma_fabric import platforms
+    from rdma_fabric.health import pairs, paths
+    from rdma_fabric.health.types import Gaps
+    from rdma_fabric.observe import ask
+    from rdma_fabric.views.output import count
+    from rdma_fabric.vitals import Ping, Pong
+
+    gaps = Gaps("paths")
+    tests = paths.tests(scene, pairs.choose(scene, gaps), gaps)
+    senders: dict[str, tuple[Ping, ...]] = {}
+    for test in tests:
+        senders[test.path.a.node] = (*senders.get(test.path.a.node, ()), test.ping)
+    parts = {name: platforms.tester(desk.resolved.plans[name].hardware) for name in senders}
+    questions = {name: part.path_questions(senders[name]) for name, part in parts.items() if part}
+    if questions:
+        desk.out.say(f"pinging over {count(len(tests), 'path')} ...")
+    plans, workers = desk.resolved.plans, desk.options.workers
+    answers, failures = _split(ask(questions, plans, desk.targets, desk.secrets, workers=workers))
+    pongs: dict[tuple[str, Ping], Pong] = {}
+    for name, part in parts.items():
+        if part and name in answers:
+            found = part.pongs(answers[name], senders[name])
+            pongs.update(zip(((name, ping) for ping in senders[name]), found, strict=True))
+    lost = Pong(large=False, trouble="its host did not answer")
+    results = {test: pongs.get((test.path.a.node, test.ping), lost) for test in tests}
+    for name, why in failures.items():
+        desk.out.complain(f"{name}: {why}")
+    return paths.judge(scene, results, gaps)
 
 
 def _drifts(desk: _Desk, judged: Judged, failures: Mapping[str, str]) -> tuple[NodeDrift, ...]:

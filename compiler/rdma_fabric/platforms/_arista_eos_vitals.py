@@ -21,15 +21,15 @@ MARKS: Final = "show qos interfaces ecn counters queue | json | no-more"
 QUEUES: Final = "show interfaces counters queue detail | no-more"
 STORMS: Final = "show priority-flow-control counters watchdog | json | no-more"
 PHY: Final = "show interfaces phy detail | json | no-more"
-QUESTIONS: Final = (INTERFACES, PAUSE, MARKS, QUEUES, STORMS, PHY)
+ERRORS: Final = "show interfaces counters errors | json | no-more"
+DISCARDS: Final = "show interfaces counters discards | json | no-more"
+QUESTIONS: Final = (INTERFACES, ERRORS, DISCARDS, PAUSE, MARKS, QUEUES, STORMS, PHY)
 
-_PORT: Final[tuple[tuple[Kind, tuple[str, ...]], ...]] = (
-    ("discards", ("inDiscards",)),
-    ("discards", ("outDiscards",)),
-    ("crc", ("inputErrorsDetail", "fcsErrors")),
-    ("symbol", ("inputErrorsDetail", "symbolErrors")),
-    ("down", ("linkStatusChanges",)),
+_PORT: Final[tuple[tuple[str, str, tuple[tuple[str, Kind], ...]], ...]] = (
+    (ERRORS, "interfaceErrorCounters", (("fcsErrors", "crc"), ("symbolErrors", "symbol"))),
+    (DISCARDS, "interfaces", (("inDiscards", "discards"), ("outDiscards", "discards"))),
 )
+"""(command, its table, fields of a port)."""
 _QUEUE: Final = re.compile(r"\s*(Et\S+)\s+(UC|TC)(\d)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*")
 """Port in its short form, queue, packets, bytes, dropped packets, dropped bytes."""
 
@@ -38,7 +38,8 @@ def vitals(answers: Mapping[str, str], hw: Hardware) -> Vitals:
     """Counters of the physical ports in `hw`; never raises."""
     names = {port.name for port in hw.ports if port.kind == "physical"}
     read = (
-        *_interfaces(_json(answers.get(INTERFACES, ""))),
+        *_changes(_json(answers.get(INTERFACES, ""))),
+        *_tables(answers),
         *_pause(_json(answers.get(PAUSE, ""))),
         *_marks(_json(answers.get(MARKS, ""))),
         *_drops(answers.get(QUEUES, "")),
@@ -71,12 +72,20 @@ def _whole(value: Any) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
-def _interfaces(data: Mapping[str, Any]) -> Iterator[Count]:
+def _changes(data: Mapping[str, Any]) -> Iterator[Count]:
     for port, row in _rows(data, "interfaces"):
-        for kind, path in _PORT:
-            value = _whole(_below(row, "interfaceCounters", *path))
-            if value is not None:
-                yield Count(port, kind, value, path[-1])
+        value = _whole(_below(row, "interfaceCounters", "linkStatusChanges"))
+        if value is not None:
+            yield Count(port, "down", value, "linkStatusChanges")
+
+
+def _tables(answers: Mapping[str, str]) -> Iterator[Count]:
+    for command, table, fields in _PORT:
+        for port, row in _rows(_json(answers.get(command, "")), table):
+            for name, kind in fields:
+                value = _whole(_below(row, name))
+                if value is not None:
+                    yield Count(port, kind, value, name)
 
 
 def _pause(data: Mapping[str, Any]) -> Iterator[Count]:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import Hardware
 from rdma_fabric.state import Difference, NodeState, Observation, PortSettings
-from rdma_fabric.vitals import Vitals
+from rdma_fabric.vitals import Ping, Pong, Vitals
 
 RUN: Final = "@RUN@"
 """Replaced by the run's short name (lower-case letters and digits, 10 characters at most) when sent."""
@@ -371,3 +371,14 @@ class Vital(Protocol):
 
     def vitals(self, answers: Mapping[str, str], hw: Hardware) -> Vitals:
         """Counters of the ports in `hw`; what is not understood is left out. Never raises."""
+
+
+@runtime_checkable
+class Reaching(Protocol):
+    """What a base has from which paths can be tested."""
+
+    def path_questions(self, pings: tuple[Ping, ...]) -> tuple[str, ...]:
+        """Commands that send the test packets and change nothing."""
+
+    def pongs(self, answers: Mapping[str, str], pings: tuple[Ping, ...]) -> tuple[Pong, ...]:
+        """One for each test, in their order. Never raises."""

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from rdma_fabric.hardware import Hardware
-from rdma_fabric.platforms._cumulus_switch import INTERFACES
 from rdma_fabric.platforms._cumulus_tree import branch, read_json, whole
 from rdma_fabric.vitals import Count, Kind, Vitals
 
@@ -33,26 +32,28 @@ _LINK: Final[tuple[tuple[str, Kind], ...]] = (
 
 
 def questions(hw: Hardware) -> tuple[str, ...]:
-    """One for all links, and two for every port: NVUE shows these counters port by port."""
+    """Two for every port: NVUE shows counters port by port."""
     ports = [port.name for port in hw.ports if port.kind == "physical"]
-    found = [_counters(hw, port, group) for port in ports for group in ("pfc-stats", "egress-queue-stats")]
-    return (INTERFACES, *found)
+    return tuple(question for port in ports for question in (_stats(port), _counters(hw, port)))
 
 
-def _counters(hw: Hardware, port: str, group: str) -> str:
+def _stats(port: str) -> str:
+    return f"nv show interface {port} link stats -o json"
+
+
+def _counters(hw: Hardware, port: str) -> str:
     words = "qos counters" if () < hw.release() < (5, 5) else "counters qos"
-    return f"nv show interface {port} {words} {group} -o json"
+    return f"nv show interface {port} {words} -o json"
 
 
 def vitals(answers: Mapping[str, str], hw: Hardware) -> Vitals:
     """Counters of the physical ports in `hw`; never raises."""
-    links = read_json(answers.get(INTERFACES, ""))
     found: list[Count] = []
     for port in (port.name for port in hw.ports if port.kind == "physical"):
-        found += _numbers(port, branch(links, port, "link", "stats"), _LINK)
+        found += _numbers(port, branch(read_json(answers.get(_stats(port), ""))), _LINK)
+        tables = read_json(answers.get(_counters(hw, port), ""))
         for group, table in (("pfc-stats", _PAUSE), ("egress-queue-stats", _QUEUE)):
-            rows = branch(read_json(answers.get(_counters(hw, port, group), "")))
-            for key, row in rows.items():
+            for key, row in branch(tables, group).items():
                 if str(key).isdigit() and isinstance(row, dict):
                     place = {"priority" if group == "pfc-stats" else "queue": int(key)}
                     found += _numbers(port, row, table, **place)

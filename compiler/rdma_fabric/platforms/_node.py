@@ -22,6 +22,7 @@ from rdma_fabric.platforms._contract import (
     Platform,
     Probe,
     Put,
+    Reaching,
     Realized,
     Vital,
 )
@@ -134,6 +135,11 @@ def vital_questions(hw: Hardware) -> tuple[str, ...]:
 def vitals(answers: Mapping[str, str], hw: Hardware) -> Vitals:
     """What all parts show; of two parts that count the same on one port the later one is taken."""
     return joined_vitals(part.vitals(answers, hw) for part in parts(hw) if isinstance(part, Vital))
+
+
+def tester(hw: Hardware) -> Reaching | None:
+    """The part of a node from which paths can be tested, or None."""
+    return next((part for part in parts(hw) if isinstance(part, Reaching)), None)
 
 
 def _is_host(hw: Hardware) -> bool:

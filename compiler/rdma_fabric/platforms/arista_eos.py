@@ -129,7 +129,7 @@ class AristaEos:
         return parse_answers(answers, hw)
 
     def vital_questions(self, hw: Hardware) -> tuple[str, ...]:
-        """Six read-only commands, the same for any number of ports."""
+        """Eight read-only commands, the same for any number of ports."""
         return VITALS
 
     def vitals(self, answers: Mapping[str, str], hw: Hardware) -> Vitals:

@@ -154,7 +154,7 @@ class Cumulus:
         return parse_answers(answers, hw)
 
     def vital_questions(self, hw: Hardware) -> tuple[str, ...]:
-        """One command, and two for every port."""
+        """Two commands for every port."""
         return vital_questions(hw)
 
     def vitals(self, answers: Mapping[str, str], hw: Hardware) -> Vitals:

@@ -14,6 +14,7 @@ from rdma_fabric.hardware import Hardware
 from rdma_fabric.platforms import _host_files as host
 from rdma_fabric.platforms import _host_vitals as vital
 from rdma_fabric.platforms import _linux_find as find
+from rdma_fabric.platforms import _linux_paths as paths
 from rdma_fabric.platforms._contract import (
     Artifact,
     Change,
@@ -31,7 +32,7 @@ from rdma_fabric.platforms._linux_realize import realize
 from rdma_fabric.platforms._linux_write import Context, SystemChange, files_context
 from rdma_fabric.platforms._linux_write_mtu import MtuChange, mtus, netplan_rows, unit_rows
 from rdma_fabric.state import Mtu, NodeState, Observation, PortSettings
-from rdma_fabric.vitals import Vitals
+from rdma_fabric.vitals import Ping, Pong, Vitals
 
 NETWORKD_FILE: Final = "networkd_file"
 """Node option: name of the .network file of a port, in which PORT stands for the port's name."""
@@ -82,6 +83,14 @@ class Linux:
     def vitals(self, answers: Mapping[str, str], hw: Hardware) -> Vitals:
         """Kernel counters and addresses of the ports."""
         return vital.base(answers, hw)
+
+    def path_questions(self, pings: tuple[Ping, ...]) -> tuple[str, ...]:
+        """Shell scripts that ping, all tests of a script at the same time."""
+        return paths.questions(pings)
+
+    def pongs(self, answers: Mapping[str, str], pings: tuple[Ping, ...]) -> tuple[Pong, ...]:
+        """What came back."""
+        return paths.pongs(answers, pings)
 
     # ------------------------------------------------------------ write
 

@@ -41,7 +41,7 @@ from rdma_fabric.vitals import Vitals
 _COUNTERS: Final[vital.Rows] = (
     (r"rx_pfc_ena_frames_pri([0-7])", "pause-rx"),
     (r"tx_pfc_ena_frames_pri([0-7])", "pause-tx"),
-    (r"[rt]x_stat_discard", "discards"),
+    (r"[rt]x_(?:stat_discard|total_discard_pkts)", "discards"),
     (r"rx_fcs_err_frames", "crc"),
     (r"rx_pcs_symbol_err", "symbol"),
     (r"link_down_events", "down"),

@@ -16,6 +16,7 @@ from rdma_fabric.platforms import _host_card as cards
 from rdma_fabric.platforms import _host_files as host
 from rdma_fabric.platforms import _host_nic as nic
 from rdma_fabric.platforms import _host_qos as qos_file
+from rdma_fabric.platforms import _host_vitals as vital
 from rdma_fabric.platforms import _nic_irdma_knobs as knobs
 from rdma_fabric.platforms import _nic_irdma_read as reader
 from rdma_fabric.platforms._contract import Artifact, Change, Dialect, Disturbs, Probe, Realized, Traits
@@ -38,6 +39,17 @@ from rdma_fabric.state import (
     PortState,
     QosState,
 )
+from rdma_fabric.vitals import Vitals
+
+_COUNTERS: Final[vital.Rows] = (
+    (r"rx_priority_([0-7])_xoff\.nic", "pause-rx"),
+    (r"tx_priority_([0-7])_xoff\.nic", "pause-tx"),
+    (r"rx_dropped\.nic|tx_dropped_link_down\.nic", "discards"),
+    (r"rx_crc_errors\.nic", "crc"),
+    (r"illegal_bytes\.nic", "symbol"),
+    (r"RxECNMrkd", "marks"),
+)
+"""Linux ice_ethtool.c (ice_gstrings_pf_stats, priority statistics) and irdma/hw.c (hw_counters)."""
 
 _PART: Final = nic.Nic("irdma", "nic_irdma/irdma.sh.j2", nic.Library())
 _MAKE: Final = cards.Make(("ice",), firmware=r"[0-9]+\.[0-9]+")
@@ -178,6 +190,14 @@ class NicIrdma:
         return replace(seen.observation(), pending=pending)
 
     # ------------------------------------------------------------ write
+
+    def vital_questions(self, hw: Hardware) -> tuple[str, ...]:
+        """One shell script for all ports."""
+        return vital.questions(host.ports_of(hw, "irdma"), "nic")
+
+    def vitals(self, answers: Mapping[str, str], hw: Hardware) -> Vitals:
+        """What the driver and the RDMA device count."""
+        return vital.nic(answers, host.ports_of(hw, "irdma"), _COUNTERS)
 
     def context(self, wanted: NodeState, hw: Hardware) -> nic.Library:
         """For the library file; settings files have contexts of their own."""
