@@ -101,7 +101,10 @@ def test_written_intent_describes_all_but_three(
 
     assert main(["diff", str(target), "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["nodes"]
-    assert {row["node"] for row in rows if row["status"] != "unchanged"} == set(mix.deviants)
+    assert {row["node"] for row in rows if row["settings"]} == set(mix.deviants)
+    # What a host checks itself for follows the intent: this one names neither modules nor sysctl.
+    others = {line for row in rows if not row["settings"] for line in row["lines"]}
+    assert others <= {"/etc/fabric/check.json: what /usr/local/sbin/fabric-check compares"}
 
     main(["check", str(target), "--live", "--format", "json"])
     findings = json.loads(capsys.readouterr().out)["findings"]

@@ -88,7 +88,7 @@ def test_nobody_comes_back(fabric: Fabric, names: tuple[str, str], platform: str
     before = fabric.running(names[0])
     killed(fabric, names, TYPED[platform].phases["commit"], after=True, timer=3)
     assert fabric.running(names[0]) != before
-    wait_for(lambda: fabric.running(names[0]) == before, 20.0)
+    wait_for(lambda: fabric.running(names[0]) == before)
 
 
 def test_another_intent_is_not_applied_over_a_run_that_died(fabric: Fabric) -> None:

@@ -48,8 +48,10 @@ def killed(fabric: Fabric, *words: str) -> str:
     """The run that was killed between the commit and the confirm of gpu01."""
     lab.break_(fabric.folder, "gpu01", "hold", CONFIRM, times=1)
     process = fabric.start("apply", "--lab", "--yes", *LIMIT, *words)
-    wait_for(lambda: fabric.held("gpu01") or process.poll() is not None, 60.0)
-    process.kill()
+    try:
+        wait_for(lambda: fabric.held("gpu01") or process.poll() is not None)
+    finally:
+        process.kill()
     said = process.communicate(timeout=30)
     assert process.returncode == -signal.SIGKILL, said
     run = fabric.runs()[-1]
@@ -61,7 +63,7 @@ def killed(fabric: Fabric, *words: str) -> str:
 def test_nobody_comes_back(fabric: Fabric, spoiled: str) -> None:
     """The dead-man takes the change back, and a confirm that comes later does not bring it again."""
     killed(fabric, "--timer", "8")
-    wait_for(lambda: fabric.drift(*LIMIT).drifts == {spoiled: [DRIFT]}, 40.0)
+    wait_for(lambda: fabric.drift(*LIMIT).drifts == {spoiled: [DRIFT]})
     lab.mend(fabric.folder, spoiled)
     assert fabric.drift(*LIMIT).drifts == {spoiled: [DRIFT]}
 

@@ -227,7 +227,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def wait_for(what: Callable[[], object], seconds: float = 90.0) -> None:
+def wait_for(what: Callable[[], object], seconds: float = 300.0) -> None:
     """Waits until `what` gives something true; fails after `seconds`."""
     end = time.monotonic() + seconds
     while not what():
