@@ -510,6 +510,15 @@ def test_the_agent_in_the_firmware_goes_first() -> None:
     )
 
 
+def test_pause_comes_back_after_pfc_is_off() -> None:
+    """The driver refuses it while PFC is on."""
+    found = change(PortSettings(qos=QosState(global_pause=True, classes=classes())), **DONE)
+    assert commands(found) == (
+        "dcb pfc set dev ens8 prio-pfc all:off",
+        "ethtool -A ens8 rx on tx on",
+    )
+
+
 def test_entries_that_are_missing_are_added_and_can_be_taken_back() -> None:
     rows = ",".join(
         f'[{point},{priority}," "]' for point, priority in enumerate(DSCP) if point not in (7, 48)
