@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 pytest.importorskip("asyncssh", reason="the extra rdma-fabric[lab] is not installed")
 
-from rdma_fabric.lab import fabric, paths
+from rdma_fabric.lab import asking, channels, fabric, paths
 from rdma_fabric.lab.fabric import LabNode
+from rdma_fabric.lab.hosttools import perftest
+from rdma_fabric.lab.hosttools import ping as tool
 from rdma_fabric.lab.paths import Fate, Step
 from rdma_fabric.lab.planned import lab_nodes
 from rdma_fabric.lab.simulators._contract import DeviceFacts, Passage, PortFact
@@ -180,6 +185,134 @@ def test_passages_of_cumulus() -> None:
     device = Cumulus(facts, lambda: 0.0)
     assert device.passage("swp1") == Passage(True, 4000, 4000, True, "192.0.2.9")
     assert device.passage("swp2") == Passage(False, 9216, 9216, True)
+
+
+# --- what the lab answers to the tools, without sandboxes ---
+
+
+class _Desk:
+    """A host that is up, with one address; what `asking` needs of a sandbox."""
+
+    def __init__(self, address: str, mtu: int = 9000) -> None:
+        self.address, self.mtu = address, mtu
+
+    def argv(self, command: str | None, user: str = "root") -> list[str]:
+        link = {"ifname": "ens1", "flags": ["UP"], "addr_info": [{"local": self.address}]}
+        return ["/bin/echo", json.dumps([link])]
+
+    def files(self, path: str) -> bytes:
+        return b"1\n" if path.endswith("/carrier") else f"{self.mtu}\n".encode()
+
+
+def around(leaf_mtu: int = 9214) -> tuple[asking.Fabric, dict[str, Any]]:
+    """gpu01 ens1 - leaf01 - ens1 gpu02, with a real simulator between."""
+    seed = tuple(
+        line for n in (1, 2) for line in (f"interface Ethernet{n}/1", "no switchport", f"mtu {leaf_mtu}")
+    )
+    ports = tuple(cable(f"Ethernet{n}/1", f"gpu0{n}", "ens1") for n in (1, 2))
+    plans = [LabNode(DeviceFacts("leaf01", "arista_eos", "DCS-7060X6-64PE", "4.32", ports, seed))]
+    for n in (1, 2):
+        facts = DeviceFacts(f"gpu0{n}", "linux", ports=(cable("ens1", "leaf01", f"Ethernet{n}/1"),))
+        plans.append(LabNode(facts, "host", host={"ports": {"ens1": {"address": f"10.200.0.{n}/16"}}}))
+    nodes: dict[str, Any] = {}
+    for plan in plans:
+        name = plan.facts.name
+        node = channels.Node(name, plan, cast("Any", None), cast("Any", None), lambda: 0.0)
+        if plan.kind == "host":
+            node.host = cast("Any", _Desk(f"10.200.0.{name[-1]}"))
+        nodes[name] = node
+    return asking.Fabric(plans, nodes), nodes
+
+
+def packet(fabric_: asking.Fabric, size: int, to: str = "10.200.0.2", version: int = 4) -> dict[str, Any]:
+    request = {"port": "ens1", "to": to, "size": size, "fragile": True, "version": version}
+    return dict(asyncio.run(fabric_.packet("gpu01", request)))
+
+
+def test_the_lab_says_what_becomes_of_a_packet() -> None:
+    found, nodes = around()
+    assert packet(found, 4192)["arrived"] and packet(found, 4192)["routed"] == 1
+    assert packet(found, 4192, "10.200.0.9") == {}
+    nodes["leaf01"].health.blackholes["Ethernet1/1"] = 4000
+    assert packet(found, 4000)["arrived"] and not packet(found, 4001).get("arrived")
+    smaller, _ = around(1500)
+    said = {"arrived": False, "mtu": 1500, "answerer": "192.0.0.8", "routed": 0}
+    assert packet(smaller, 1501) == said and packet(smaller, 1501, version=6)["answerer"] == "fe80::1"
+
+
+def bandwidth(found: asking.Fabric, mtu: int = 4096) -> tuple[float, float]:
+    """What the client and the server of a measurement are told."""
+
+    async def meet() -> tuple[float, float]:
+        near, far = ({"port": "ens1", "mtu": size} for size in (4096, mtu))
+        request = {"tool": "ib_write_bw", "tcp": 18515}
+        assert (
+            await found.connect("gpu01", {**request, "to": "10.200.0.2", "end": near}) == {}
+        )  # nobody waits
+        server = asyncio.create_task(found.serve("gpu02", {**request, "end": far}))
+        await asyncio.sleep(0)
+        assert await found.connect("gpu01", {**request, "tcp": 18516, "to": "10.200.0.2", "end": near}) == {}
+        client = await found.connect("gpu01", {**request, "to": "10.200.0.2", "end": near})
+        served = await server
+        assert (client["end"], served["end"]) == (far, near)
+        return client["gbps"], served["gbps"]
+
+    return asyncio.run(meet())
+
+
+def test_bandwidth_is_that_of_the_slowest_link_less_headers_and_pauses() -> None:
+    found, nodes = around()
+    whole = 400 * 4096 / (4096 + 98)
+    assert bandwidth(found)[0] == bandwidth(found)[1] == pytest.approx(whole)
+    assert bandwidth(found, 1024)[0] == pytest.approx(400 * 1024 / 1122)
+    nodes["leaf01"].health.speeds["Ethernet2/1"] = 100
+    assert bandwidth(found)[0] == pytest.approx(whole / 4)
+    nodes["leaf01"].health.grow("Ethernet1/1", "pfc-rx:3", 100_000)
+    assert bandwidth(found)[0] == pytest.approx(whole / 8)
+    nodes["leaf01"].health.grow("Ethernet1/1", "pfc-rx:3", 10_000_000)
+    assert bandwidth(found)[0] == pytest.approx(whole / 4 * 0.05)
+    nodes["leaf01"].health.blackholes["Ethernet1/1"] = 4100
+    assert bandwidth(found) == (0.0, 0.0)
+
+
+def test_the_table_of_perftest() -> None:
+    options = dict(perftest._DEFAULTS, iterations="5000", gbits="yes")
+    assert perftest._row(options, 65536, 390.65) == (
+        " 65536      5000             391.43             390.65 \t\t   0.745106\n"
+    )
+    # 390.65 Gbit/s are 46,569.11 MiB/s; the peak is not measured with -D.
+    timed = {**options, "duration": "10"}
+    del timed["gbits"]
+    assert perftest._row(timed, 65536, 390.65).split() == ["65536", "7451057", "0.00", "46569.11", "0.745106"]
+    assert perftest._row(options, 2, 390.65).split()[3:] == ["0.16", "10.000000"]
+
+
+@pytest.mark.parametrize(
+    ("count", "received", "errors", "said"),
+    [
+        (3, 0, 0, "3 packets transmitted, 0 received, 100% packet loss, time 2020ms\n\n"),
+        (3, 0, 3, "3 packets transmitted, 0 received, +3 errors, 100% packet loss, time 2020ms\n\n"),
+        (
+            3,
+            2,
+            0,
+            "3 packets transmitted, 2 received, 33.3333% packet loss, time 2020ms\nrtt min/avg/max/mdev = ",
+        ),
+    ],
+)
+def test_the_last_lines_of_ping(
+    capsys: pytest.CaptureFixture[str], count: int, received: int, errors: int, said: str
+) -> None:
+    tool._finish("192.0.2.1", "192.0.2.2", count, received, errors)
+    assert capsys.readouterr().out.startswith(f"\n--- 192.0.2.1 ping statistics ---\n{said}")
+
+
+def test_options_of_ping_stand_alone_and_together() -> None:
+    options, target = tool._parse(["-qc3", "-M", "do", "-s4164", "-I", "ens1", "192.0.2.1"])
+    assert target == "192.0.2.1"
+    assert options == {"q": "", "c": "3", "M": "do", "s": "4164", "I": "ens1"}
+    with pytest.raises(tool.Stop, match="option requires an argument -- 's'"):
+        tool._parse(["192.0.2.1", "-s"])
 
 
 # --- ping on hosts ---
