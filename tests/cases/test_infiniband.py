@@ -191,3 +191,13 @@ def test_a_host_slower_than_the_partition(shared: Path, tmp_path: Path) -> None:
     assert "slower than the partition rate" in expected[1]
     report = _verdict(_fabric(tmp_path, P27.replace("rate: 40", "rate: 120")))
     assert [(one.code, len(one.places)) for one in report.findings] == [("FAB080", 3)]
+
+
+def test_a_manager_on_a_switch_is_checked_and_gets_no_line(tmp_path: Path) -> None:
+    intent = f"{INTENT}subnet_manager: {{owner: switch, nodes: [{{node: ib01, priority: 14}}]}}\n"
+    judged = build(load(_fabric(tmp_path, intent)))
+    assert {one.severity.name for one in check(judged).findings} == {"NOTE"}
+    assert not [one for one in render.compile_fabric(judged, ["ib01"])["ib01"] if "ib sm" in one.text]
+    plan = judged.resolved.plans["ib01"]
+    assert dict(plan.hardware.options)["sm_owner"] == "switch"
+    assert realize(plan.state, plan.hardware).state.system.sm.priority == 14

@@ -360,3 +360,26 @@ def test_state_survives_a_restart_of_the_lab(bench: Bench) -> None:
     other = Bench()
     other.device.restore(bench.device.dump())
     assert other.device.running() == bench.device.running()
+
+
+def test_what_the_owner_is_told_is_taken_and_read_as_wanted(bench: Bench) -> None:
+    """The lines that the product hands over for a subnet manager on the switch."""
+    from dataclasses import replace
+
+    from rdma_fabric.platforms.nvidia_ib import PLATFORM
+    from rdma_fabric.state import NodeState, SmState, SystemState
+    from tests.unit.test_platform_nvidia_ib import MANAGER, OWN
+
+    def change(sm: SmState) -> tuple[str, ...]:
+        bench.now += SM_SECONDS
+        answers = {line: bench.type(line) for line in PLATFORM.questions(OWN)}
+        wanted = PLATFORM.realize(NodeState(SystemState(sm=sm)), OWN).state
+        return PLATFORM.change(PLATFORM.parse(answers, OWN), wanted, OWN).lines
+
+    bench.type("enable")
+    for wanted in (MANAGER, replace(MANAGER, priority=3, both=True, routing=("updn",)), MANAGER):
+        lines = [line.removeprefix("switch: ").replace("HOSTNAME", "leaf01") for line in change(wanted)]
+        assert lines
+        said = bench.type("\n".join(["configure terminal", *lines, "exit"]))
+        assert said == "", said
+        assert change(wanted) == ()

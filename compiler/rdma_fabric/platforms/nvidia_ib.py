@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import Hardware
+from rdma_fabric.platforms import _nvidia_ib_sm as manager
 from rdma_fabric.platforms._contract import (
     Artifact,
     Change,
@@ -30,9 +31,11 @@ from rdma_fabric.state import (
     NOT_APPLICABLE,
     UNKNOWN,
     UNMANAGED,
+    Absent,
     Maybe,
     NodeState,
     Observation,
+    Partitions,
     PortState,
     SmState,
     SystemState,
@@ -41,6 +44,7 @@ from rdma_fabric.state import (
 from rdma_fabric.templating import render_lines
 
 _SM: Final = "show ib sm"
+_CONFIG: Final = "show running-config"
 _VERSION: Final = "show version"
 _ENTER: Final = "configure terminal"
 _LEAVE: Final = "exit"
@@ -76,21 +80,23 @@ class NvidiaIb:
     )
 
     def realize(self, wanted: NodeState, hw: Hardware) -> Realized:
-        """Only whether a subnet manager runs here can be seen."""
+        """Whether a subnet manager runs here; of the one that is to run here, what its lines show."""
         sm = wanted.system.sm
-        rest = {
-            name: UNMANAGED if getattr(sm, name) is UNMANAGED else NOT_APPLICABLE
-            for name in SmState.__dataclass_fields__
-            if name != "running"
-        }
-        mine = SmState(running=sm.running, **rest)
+        shown = manager.FIELDS if _is_manager(hw) else ("running",)
+        dropped = [name for name in SmState.__dataclass_fields__ if name not in shown]
+        rest = {name: NOT_APPLICABLE for name in dropped if getattr(sm, name) is not UNMANAGED}
+        mine = replace(sm, **rest)
+        if isinstance(mine.partitions, Partitions):
+            mine = replace(mine, partitions=manager.shown(mine.partitions))
         if mine == sm:
             return Realized(wanted)
         fault = Fault(
             Severity.NOTE,
             "",
             "sm",
-            "the subnet manager's settings",
+            "lanes, service levels and rates of the subnet manager"
+            if _is_manager(hw)
+            else "the subnet manager's settings",
             "",
             "a subnet manager on a switch is read and never written",
             "compare them by hand, or run the subnet manager on hosts",
@@ -98,15 +104,21 @@ class NvidiaIb:
         return Realized(replace(wanted, system=replace(wanted.system, sm=mine)), (fault,))
 
     def questions(self, hw: Hardware) -> tuple[str, ...]:
-        """Two lines of enable mode."""
-        return (_VERSION, _SM)
+        """Lines of enable mode."""
+        return (_VERSION, _SM, *((_CONFIG,) if _is_manager(hw) else ()))
 
     def parse(self, answers: Mapping[str, str], hw: Hardware) -> Observation:
         """running: what the process does; what was saved cannot be read."""
         running = _sm(answers.get(_SM, ""))
-        notes = () if running is not UNKNOWN else ("the answer to `show ib sm` was not understood",)
+        notes: tuple[str, ...] = ()
+        if running is UNKNOWN:
+            notes = ("the answer to `show ib sm` was not understood",)
+        sm = SmState(running=running)
+        if _is_manager(hw):
+            sm, more = manager.read(answers.get(_CONFIG, ""), running)
+            notes += more
         state = NodeState(
-            SystemState(sm=SmState(running=running)),
+            SystemState(sm=sm),
             tuple(PortState(port.name, port.kind) for port in hw.ports),
         )
         return Observation(
@@ -125,15 +137,23 @@ class NvidiaIb:
 
     def change(self, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
         """The line, typed in configuration mode, and saved."""
-        owned = NodeState(SystemState(sm=SmState(running=wanted.system.sm.running)))
-        found = differences(owned, seen.running)
+        sm = wanted.system.sm
+        mine = manager.FIELDS if _is_manager(hw) else ("running",)
+        owned = SmState(**{name: getattr(sm, name) for name in mine})
+        found = tuple(
+            one
+            for one in differences(NodeState(SystemState(sm=owned)), seen.running)
+            if not isinstance(one.wanted, Absent)
+        )
         if not found:
             return Change()
+        if sm.running is not False:
+            why = "the subnet manager of a switch is read and never written"
+            reasons = tuple((one.path, why) for one in found if not one.unknown)
+            lines = tuple(manager.told(owned, seen.running.system.sm)) if reasons else ()
+            return Change(blocked=found, reasons=reasons, lines=tuple(f"switch: {line}" for line in lines))
         if found[0].unknown:
             return Change(blocked=found)
-        if wanted.system.sm.running is not False:
-            why = "the subnet manager of a switch is read and never written"
-            return Change(blocked=found, reasons=((found[0].path, why),), lines=("switch: ib sm",))
         lines = render_lines("nvidia_ib/config.j2", self.context(wanted, hw))
         back = tuple(line.removeprefix("no ") for line in lines)
         loss = (Disturbance(Disturbs.LOSS, (), "the subnet manager of this switch stops", _SOURCE),)
@@ -148,6 +168,11 @@ class NvidiaIb:
             undo_disturbs=loss,
             expected=wanted,
         )
+
+
+def _is_manager(hw: Hardware) -> bool:
+    """True when the intent has the subnet's manager on this switch."""
+    return hw.option("sm_owner") == "switch"
 
 
 def _sm(answer: str) -> Maybe[bool]:
