@@ -132,6 +132,6 @@ def _targets(record: RunRecord, resolved: Resolved, names: tuple[str, ...]) -> M
         key = (json.dumps(node.before, sort_keys=True), id(hw))
         if key not in shared:
             before = forget_unknown(from_json(NodeState, node.before))
-            shared[key] = Target(restorable(before, platforms.realize(before, hw).state), hw, judged=False)
+            shared[key] = Target(restorable(before, platforms.realize(before, hw).state), hw)
         found[name] = shared[key]
     return found

@@ -82,8 +82,6 @@ class Target:
 
     wanted: NodeState
     hardware: Hardware
-    judged: bool = True
-    """The node's local check compares with this state. False for a way back: the intent stays the measure."""
 
 
 Ask = Callable[[tuple[str, ...]], tuple[Mapping[str, Target], Mapping[str, Observation]]]
@@ -141,13 +139,11 @@ class _Planner:
             seen.facts,
             id(target.wanted),
             id(target.hardware),
-            target.judged,
         )
         found = self.shared.get(key)
         if found is None:
             change = platforms.change(seen, target.wanted, target.hardware)
-            if target.judged:
-                change = platforms.with_local_check(change, seen, target.wanted, target.hardware)
+            change = platforms.with_local_check(change, seen, target.wanted, target.hardware)
             rows = tuple(map(_stored, deviations(_all(change), target.wanted, seen.running)))
             found = self.shared[key] = (change, rows)
         return found
