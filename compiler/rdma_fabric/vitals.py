@@ -105,3 +105,34 @@ class Pong:
     """That the host's own kernel, or a router, named as the limit; 0 for none."""
     trouble: str = ""
     """Why the test itself could not be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One end of a bandwidth test between two RDMA devices."""
+
+    port: str
+    device: str
+    """RDMA device; "" leaves the choice to the program."""
+    tcp: int
+    """TCP port over which the two programs find each other."""
+    seconds: int
+    to: str = ""
+    """Address of the other end; "" waits for it."""
+    gid: int = -1
+    """Index of the GID to use; -1 for none."""
+    tos: int = -1
+    """ToS byte that the program has to ask for; -1 where the NIC marks by itself."""
+    cm: bool = False
+    """Connect by RDMA-CM, whose own ToS counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What came of it: a number, or why there is none."""
+
+    value: float = 0.0
+    failed: str = ""
+    """The program ran and failed."""
+    trouble: str = ""
+    """It could not be run."""

@@ -17,10 +17,11 @@ from rdma_fabric.checker import build
 from rdma_fabric.checker.waivers import apply_waivers, waive
 from rdma_fabric.cli.common import load
 from rdma_fabric.drift import find_drift
-from rdma_fabric.findings import HEALTH, Finding, Severity, health_check
-from rdma_fabric.health import pairs, paths, verify
-from rdma_fabric.health.types import STEPS, Gaps, Health, Judgement, Scene, Step
-from rdma_fabric.intent.models import Waiver
+from rdma_fabric.findings import HEALTH, Finding, InputError, Place, Severity, health_check
+from rdma_fabric.health import baseline, pairs, paths, verify
+from rdma_fabric.health import load as load_step
+from rdma_fabric.health.types import STEPS, Gaps, Health, Judgement, Metric, Scene, Step
+from rdma_fabric.intent.models import NcclMark, Waiver
 from rdma_fabric.inventory.types import End
 from rdma_fabric.observe import Sign
 from rdma_fabric.plan.changes import Target
@@ -28,7 +29,7 @@ from rdma_fabric.resolve import Resolved
 from rdma_fabric.state import NodeState, Observation
 from rdma_fabric.views.output import Output
 from rdma_fabric.views.verify_text import verdict_of, verify_json, verify_text
-from rdma_fabric.vitals import Count, Kind, Pong, Vitals
+from rdma_fabric.vitals import Count, Kind, Loaded, Pong, Vitals
 
 ROOT = Path(__file__).resolve().parents[2]
 TODAY = datetime.date(2026, 11, 30)
@@ -469,6 +470,108 @@ def test_a_test_that_could_not_be_made_is_not_judged() -> None:
     step = paths.judge(at, results, gaps)
     assert (step.judged, step.findings) == (0, ())
     assert [one.why for one in step.unjudged] == ["the host has no ping"]
+
+
+# ---------------------------------------------------------------- load and baseline
+
+
+def test_no_port_is_in_two_pairs_of_a_round() -> None:
+    made = pairs.choose(addressed(), Gaps("perftest"))
+    plan = load_step.rounds(made, 50)
+    assert sorted(map(str, (path for pairs_ in plan for path in pairs_))) == sorted(map(str, made))
+    for one in plan:
+        ends = [end for path in one for end in (path.a, path.b)]
+        assert len(ends) == len(set(ends))
+    assert max(len(one) for one in load_step.rounds(made, 4)) == 2
+
+
+def loaded(results: Any) -> Judgement:
+    """All pairs; `results(path)` says what came of each."""
+    at = addressed()
+    made = pairs.choose(at, Gaps("perftest"))
+    return load_step._judge_pairs(at, {path: results(path) for path in made}, Gaps("perftest"))
+
+
+def test_a_pair_below_the_mark_is_named_at_the_end_that_is_slow_with_everybody() -> None:
+    slow = End("gpu03", "eth0")
+    step = loaded(lambda path: Loaded(200.0 if slow in (path.a, path.b) else 391.0))
+    assert set(told(list(step.findings))) == {("bandwidth-low", "error", ("gpu03 eth0",))}
+    assert step.findings[0].wanted == "360 Gb/s (90% of 400G)"
+    assert step.metrics["gpu01 eth0 -> gpu02 eth0 ib_write_bw"].value == 391.0
+
+
+def test_a_pair_that_failed_or_could_not_run() -> None:
+    failed = loaded(lambda path: Loaded(failed="Failed status 12"))
+    assert {one.found for one in failed.findings} == {"Failed status 12"}
+    missing = loaded(lambda path: Loaded(trouble="the host has no ib_write_bw"))
+    assert (missing.judged, missing.findings) == (0, ())
+
+
+@pytest.mark.parametrize(
+    ("done", "found"),
+    [
+        (Loaded(95.0), None),
+        (Loaded(80.0), "80.0 GB/s"),
+        (Loaded(failed="3 wrong results"), "3 wrong results"),
+    ],
+)
+def test_nccl_is_judged_by_the_hosts_line_rate(done: Loaded, found: str | None) -> None:
+    at = scene()  # two ports of 400G: 100 GB/s
+    step = load_step._judge_nccl(at, "gpu01", ("gpu01", "gpu02"), NcclMark(), done)
+    assert [one.found for one in step.findings] == ([found] if found else [])
+
+
+def test_what_got_worse_than_the_baseline(tmp_path: Path) -> None:
+    path = tmp_path / "verify" / "baseline.json"
+    assert baseline.load(path) is None
+    place = (Place("gpu01", "eth0"),)
+
+    def step(pause: float, speed: float) -> Judgement:
+        metrics = {
+            "gpu01 eth0 pause-tx": Metric(pause, "/s", places=place),
+            "bw": Metric(speed, "Gb/s", True),
+        }
+        return Judgement("counters", 1, metrics=metrics)
+
+    assert baseline.save(path, [step(10.0, 390.0)], "2026-11-30 12:00:00Z") == 2
+    base = baseline.load(path)
+    assert base is not None
+    assert base.saved == "2026-11-30 12:00:00Z"
+
+    def names(pause: float, speed: float) -> list[str]:
+        return [one.message for one in baseline.compare(scene(), [step(pause, speed)], base, 10.0)]
+
+    assert names(11.0, 351.1) == []
+    assert names(11.5, 351.1) == ["gpu01 eth0 pause-tx is worse than in the baseline"]
+    assert names(0.0, 350.0) == ["bw is worse than in the baseline"]
+    told_already = replace(step(99.0, 390.0), findings=tuple(findings(scene(("gpu01", count("crc"), 5)))))
+    assert baseline.compare(scene(), [told_already], base, 10.0) == ()
+
+
+def test_a_rate_must_grow_by_more_than_noise(tmp_path: Path) -> None:
+    base = baseline.Baseline("", {"x": 0.0})
+    for value, worse in ((1.0, 0), (1.1, 1)):
+        step = Judgement("counters", 1, metrics={"x": Metric(value, "/s")})
+        assert len(baseline.compare(scene(), [step], base, 10.0)) == worse
+
+
+def test_a_later_baseline_keeps_what_was_not_measured_again(tmp_path: Path) -> None:
+    path = tmp_path / "baseline.json"
+    for name, value in (("a", 1.0), ("b", 2.0), ("a", 3.0)):
+        baseline.save(path, [Judgement("counters", 1, metrics={name: Metric(value, "/s")})], "now")
+    found = baseline.load(path)
+    assert found is not None
+    assert found.values == {"a": 3.0, "b": 2.0}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"version": 2}', '{"version": 1, "saved": "", "metrics": 3}']
+)
+def test_a_file_that_is_no_baseline_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "baseline.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match="is not a baseline"):
+        baseline.load(path)
 
 
 # ---------------------------------------------------------------- the verdict

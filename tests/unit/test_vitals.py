@@ -9,18 +9,22 @@ sources, `ethtool -I --show-fec` by ethtool's own; perfquery of infiniband-diags
 from __future__ import annotations
 
 import json
+import subprocess
+import time
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from rdma_fabric import platforms
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _host_vitals as host
+from rdma_fabric.platforms import _linux_load as loads
 from rdma_fabric.platforms import _linux_paths as linux
 from rdma_fabric.platforms import _sonic_vitals as sonic
 from rdma_fabric.platforms._contract import Vital
 from rdma_fabric.platforms._sonic_read import STORMS
-from rdma_fabric.vitals import Count, Ping, Pong, Vitals, joined
+from rdma_fabric.vitals import Count, Load, Loaded, Ping, Pong, Vitals, joined
 
 Row = tuple[str, str, int, int, int]
 """(port, kind, value, priority, queue)."""
@@ -472,3 +476,92 @@ def test_what_a_ping_without_the_option_says_is_no_judgement() -> None:
 def test_only_hosts_test_paths() -> None:
     assert platforms.tester(server(PortHardware("eth0"))) is not None
     assert platforms.tester(switch("sonic", "Ethernet0")) is None
+
+
+# ---------------------------------------------------------------- load
+
+BW = """
+************************************
+* Waiting for client to connect... *
+************************************
+---------------------------------------------------------------------------------------
+                    RDMA_Write BW Test
+ Dual-port       : OFF          Device         : mlx5_0
+---------------------------------------------------------------------------------------
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
+~
+~
+ 65536      3725512          0.00               390.65             0.745102
+---------------------------------------------------------------------------------------
+
+@@end
+
+@=0
+"""
+NCCL = """# nThread 1 nGpus 1 minBytes 1073741824 maxBytes 8589934592 step: 2(factor) warmup iters: 5 iters: 20
+  8589934592    2147483648     float     sum      -1    40012  214.68  370.17      0    39999  214.75  370.29      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 362.751
+#
+
+@@end
+
+@=0
+"""
+
+
+def test_the_program_is_told_what_the_intent_says() -> None:
+    load = Load("eth0", "mlx5_0", 18515, 5, to="10.200.0.2", gid=3, tos=104)
+    assert (
+        "timeout -k 2 20 ib_write_bw -F --report_gbits -D 5 -p 18515 -d mlx5_0 -x 3 --tclass=104 10.200.0.2 <"
+        in (loads.write_bw(load))
+    )
+    waiting = Load("eth0", "mlx5_0", 18516, 5, cm=True, gid=3)
+    assert "ib_write_bw -F --report_gbits -D 5 -p 18516 -d mlx5_0 -R <" in loads.write_bw(waiting)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (BW, Loaded(390.65)),
+        (BW.replace("@=0", "@=1"), Loaded(failed="65536      3725512          0.00               390.65             0.745102")),
+        ("Couldn't connect to 10.200.0.2:18515\n~\n@@end\n@=1", Loaded(failed="Couldn't connect to 10.200.0.2:18515")),
+        ("~\n@@end\n@=124", Loaded(failed="no end in time")),
+        ("~\n@@end\n@=1", Loaded(failed="it ended without a word")),
+        ("timeout: failed to run command\n@@end\n@=127", Loaded(trouble="the host has no ib_write_bw")),
+        ("", Loaded(trouble="the host did not say what came of it")),
+    ],
+)  # fmt: skip
+def test_bandwidth(text: str, wanted: Loaded) -> None:
+    assert loads.bandwidth(text) == wanted
+
+
+def test_bus_bandwidth() -> None:
+    assert loads.bus_bandwidth(NCCL) == Loaded(362.751)
+    wrong = NCCL.replace("values : 0 OK", "values : 3 FAILED")
+    assert loads.bus_bandwidth(wrong) == Loaded(failed="3 wrong results")
+    assert loads.bus_bandwidth("@@end\n@=127").trouble == "the host has no program"
+
+
+def test_a_program_ends_with_the_listener(tmp_path: Path) -> None:
+    """The reader goes away; the program, which would run for a minute, does not stay."""
+    mark, program = tmp_path / "ended", tmp_path / "program.sh"
+    ended = f'trap "" PIPE; trap "touch {mark}; exit" TERM; echo ready; while :; do sleep 0.1; done'
+    program.write_text(ended)
+    shell = subprocess.Popen(loads.script(f"sh {program}", 60), shell=True, stdout=subprocess.PIPE)
+    assert shell.stdout is not None
+    while shell.stdout.readline() != b"ready\n":
+        assert shell.poll() is None
+    shell.stdout.close()
+    shell.wait(20)
+    end = time.monotonic() + 10
+    while not mark.exists():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_an_address_of_a_host_is_an_address() -> None:
+    """Other hosts are given it as an argument."""
+    odd = json.dumps([{"addr_info": [{"scope": "global", "local": "10.0.0.1; reboot"}]}])
+    hw = server(PortHardware("eth0", nic="generic"))
+    assert read(hw, asked(hw, framed(addresses_eth0=odd))).addresses == ()

@@ -12,8 +12,13 @@ from rdma_fabric.cli import common
 from rdma_fabric.cli.drift import interval
 
 if TYPE_CHECKING:
+    import datetime
+    from pathlib import Path
+
     from rdma_fabric.checker import Judged
     from rdma_fabric.drift import NodeDrift
+    from rdma_fabric.findings import Finding
+    from rdma_fabric.health.baseline import Baseline
     from rdma_fabric.health.types import Health, Judgement, Scene, Step
     from rdma_fabric.observe import Seen, Sign
     from rdma_fabric.plan.scope import Scope
@@ -37,6 +42,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--only", type=_steps, default=(), metavar="STEPS", help="some of counters,config,speed,sm,mtu,paths"
+    )
+    parser.add_argument(
+        "--perftest", action="store_true", help="also ib_write_bw between hosts: starts programs, loads links"
+    )
+    parser.add_argument("--nccl", action="store_true", help="also nccl-tests over all hosts with GPUs")
+    parser.add_argument(
+        "--baseline", action="store_true", help="keep this run's numbers; later runs are compared with them"
     )
     parser.add_argument("--strict", action="store_true", help="warnings count as errors")
 
@@ -64,6 +76,7 @@ class _Desk:
     targets: Mapping[str, Target]
     secrets: Secrets
     out: Output
+    base: Baseline | None
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -82,8 +95,9 @@ def run(options: argparse.Namespace) -> int:
     _, _, scope = planning.scoped(options, resolved)
     skipped = {row.node for row in scope.fixed if row.status == "skipped"}
     names = tuple(name for name in common.scope(resolved, options.limit) if name not in skipped)
+    base = _baseline(options)
     targets, secrets = live.reachable(options, resolved, names)
-    desk = _Desk(options, resolved, scope, names, targets, secrets, out)
+    desk = _Desk(options, resolved, scope, names, targets, secrets, out, base)
     first, second, failures = _reads(desk)
     if names and not first:
         for name, why in failures.items():
@@ -140,14 +154,17 @@ def _verdict(
     judgements = [*verify.judge(scene, _drifts(desk, judged, failures), desk.steps)]
     if "paths" in desk.steps:
         judgements.append(_paths(desk, scene))
+    judgements += _loads(desk, scene)
     now = datetime.datetime.now(datetime.UTC)
+    others = [*verify.unread(judged, failures), *_compared(desk, scene, judgements, now)]
     health = verify.verdict(
         judged,
         judgements,
-        verify.unread(judged, failures),
+        others,
         today=now.date(),
         nodes=len(desk.names),
         interval_s=desk.options.interval if second else 0.0,
+        baseline=desk.base.saved if desk.base and not desk.options.baseline else "",
     )
     _show(desk, health)
     return 1 if verify.fails(health, desk.options.strict) else 0
@@ -183,6 +200,52 @@ def _paths(desk: _Desk, scene: Scene) -> Judgement:
     for name, why in failures.items():
         desk.out.complain(f"{name}: {why}")
     return paths.judge(scene, results, gaps)
+
+
+def _loads(desk: _Desk, scene: Scene) -> list[Judgement]:
+    """What was asked for besides: it starts programs on hosts."""
+    from rdma_fabric.health import load, pairs
+    from rdma_fabric.health.types import Gaps
+
+    options, found = desk.options, []
+    if options.perftest:
+        chosen = pairs.choose(scene, Gaps("perftest"))
+        desk.out.say("--perftest starts ib_write_bw on hosts; Ctrl-C ends it everywhere")
+        found.append(load.perftest(scene, chosen, desk.targets, desk.secrets, options.workers, desk.out.say))
+    if options.nccl:
+        found.append(load.nccl(scene, desk.targets, desk.secrets, desk.out.say))
+    return found
+
+
+def _file(options: argparse.Namespace) -> Path:
+    from rdma_fabric.health.baseline import FILE
+    from rdma_fabric.state_dir import state_dir
+
+    state = state_dir(common.directory(options))
+    return state / "lab" / FILE if options.lab else state / FILE
+
+
+def _baseline(options: argparse.Namespace) -> Baseline | None:
+    """The one of earlier; InputError when its file is not one."""
+    from rdma_fabric.health import baseline
+
+    return baseline.load(_file(options))
+
+
+def _compared(
+    desk: _Desk, scene: Scene, judgements: list[Judgement], now: datetime.datetime
+) -> tuple[Finding, ...]:
+    """What got worse; with --baseline nothing is compared, and the numbers are kept."""
+    from rdma_fabric.health import baseline
+    from rdma_fabric.views.output import count
+
+    if desk.options.baseline:
+        kept = baseline.save(_file(desk.options), judgements, now.strftime("%Y-%m-%d %H:%M:%SZ"))
+        desk.out.say(f"baseline: {count(kept, 'number')} kept")
+        return ()
+    if desk.base is None:
+        return ()
+    return baseline.compare(scene, judgements, desk.base, desk.resolved.intent.verify.margin.value)
 
 
 def _drifts(desk: _Desk, judged: Judged, failures: Mapping[str, str]) -> tuple[NodeDrift, ...]:

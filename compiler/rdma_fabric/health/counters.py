@@ -59,7 +59,9 @@ def judge(scene: Scene, pause_mark: int | None) -> Judgement:
     for port in ports.values():
         findings += _Judge(scene, port, ports, pause_mark).findings()
     metrics = {
-        f"{port.end} {kind}": Metric(sum(one.per_s for one in port.of(kind)), "/s")
+        f"{port.end} {kind}": Metric(
+            sum(one.per_s for one in port.of(kind)), "/s", places=(Place(port.end.node, port.end.port),)
+        )
         for port in ports.values()
         for kind in _SOUND
     }

@@ -46,6 +46,7 @@ class Metric:
     value: float
     unit: str
     more_is_better: bool = False
+    places: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

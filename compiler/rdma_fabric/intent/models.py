@@ -693,6 +693,16 @@ class NcclMark(Model):
     )
     """Run on the first host. {ranks}: GPUs of all hosts; {hosts}: "gpu01:8,gpu02:8"."""
 
+    @model_validator(mode="after")
+    def _plain(self) -> NcclMark:
+        try:
+            self.command.format(ranks=1, hosts="a:1")
+        except (KeyError, IndexError, ValueError):
+            raise BadValue("the command holds odd braces", "use {ranks} and {hosts}, and {{ for {") from None
+        if "'" in self.command:
+            raise BadValue("the command holds a single quote", "use double quotes, or a script of your own")
+        return self
+
 
 class Verify(Model):
     """Pass marks of `fabric verify`; nothing of it reaches a device."""

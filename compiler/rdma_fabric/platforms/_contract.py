@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 from rdma_fabric.findings import Severity
 from rdma_fabric.hardware import Hardware
 from rdma_fabric.state import Difference, NodeState, Observation, PortSettings
-from rdma_fabric.vitals import Ping, Pong, Vitals
+from rdma_fabric.vitals import Load, Loaded, Ping, Pong, Vitals
 
 RUN: Final = "@RUN@"
 """Replaced by the run's short name (lower-case letters and digits, 10 characters at most) when sent."""
@@ -375,10 +375,22 @@ class Vital(Protocol):
 
 @runtime_checkable
 class Reaching(Protocol):
-    """What a base has from which paths can be tested."""
+    """What a base has from which paths can be tested, and loaded on request."""
 
     def path_questions(self, pings: tuple[Ping, ...]) -> tuple[str, ...]:
         """Commands that send the test packets and change nothing."""
 
     def pongs(self, answers: Mapping[str, str], pings: tuple[Ping, ...]) -> tuple[Pong, ...]:
         """One for each test, in their order. Never raises."""
+
+    def load_script(self, load: Load) -> str:
+        """Runs one end of a bandwidth test; it ends in any case, also when nobody listens any more."""
+
+    def loaded(self, answer: str) -> Loaded:
+        """Gb/s of the end that connected. Never raises."""
+
+    def program_script(self, command: str, limit_s: int) -> str:
+        """Runs a program of the user's on the same terms."""
+
+    def program_done(self, answer: str) -> Loaded:
+        """GB/s that nccl-tests say at their end. Never raises."""

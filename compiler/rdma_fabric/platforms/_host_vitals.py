@@ -7,6 +7,7 @@ Documentation/networking/statistics.rst and ethtool-netlink.rst (FEC statistics)
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -155,4 +156,12 @@ def _addresses(section: Section | None) -> Iterator[str]:
     for row in rows if isinstance(rows, list) else ():
         for one in row.get("addr_info", ()) if isinstance(row, dict) else ():
             if isinstance(one, dict) and one.get("scope") == "global" and not one.get("deprecated"):
-                yield str(one.get("local", ""))
+                yield from _address(str(one.get("local", "")))
+
+
+def _address(text: str) -> Iterator[str]:
+    """The address in its plain form; other hosts will be given it as an argument."""
+    try:
+        yield str(ipaddress.ip_address(text))
+    except ValueError:
+        return

@@ -14,6 +14,7 @@ from rdma_fabric.hardware import Hardware
 from rdma_fabric.platforms import _host_files as host
 from rdma_fabric.platforms import _host_vitals as vital
 from rdma_fabric.platforms import _linux_find as find
+from rdma_fabric.platforms import _linux_load as loads
 from rdma_fabric.platforms import _linux_paths as paths
 from rdma_fabric.platforms._contract import (
     Artifact,
@@ -32,7 +33,7 @@ from rdma_fabric.platforms._linux_realize import realize
 from rdma_fabric.platforms._linux_write import Context, SystemChange, files_context
 from rdma_fabric.platforms._linux_write_mtu import MtuChange, mtus, netplan_rows, unit_rows
 from rdma_fabric.state import Mtu, NodeState, Observation, PortSettings
-from rdma_fabric.vitals import Ping, Pong, Vitals
+from rdma_fabric.vitals import Load, Loaded, Ping, Pong, Vitals
 
 NETWORKD_FILE: Final = "networkd_file"
 """Node option: name of the .network file of a port, in which PORT stands for the port's name."""
@@ -91,6 +92,22 @@ class Linux:
     def pongs(self, answers: Mapping[str, str], pings: tuple[Ping, ...]) -> tuple[Pong, ...]:
         """What came back."""
         return paths.pongs(answers, pings)
+
+    def load_script(self, load: Load) -> str:
+        """ib_write_bw of perftest."""
+        return loads.write_bw(load)
+
+    def loaded(self, answer: str) -> Loaded:
+        """Its average."""
+        return loads.bandwidth(answer)
+
+    def program_script(self, command: str, limit_s: int) -> str:
+        """A program for a limited time."""
+        return loads.script(command, limit_s)
+
+    def program_done(self, answer: str) -> Loaded:
+        """The average bus bandwidth."""
+        return loads.bus_bandwidth(answer)
 
     # ------------------------------------------------------------ write
 

@@ -32,7 +32,7 @@ def _step(step: Judgement, health: Health, width: int, out: Output) -> list[str]
     if step.skipped:
         return [f"{head}  not judged: {step.skipped}"]
     found = [one for one in health.findings if _step_of(one) == step.step]
-    text = f"{count(step.judged, _unit(step))}: {_counts(found) or 'sound'}"
+    text = f"{count(step.judged, _unit(step))}: {_counts(found) or _nothing(step)}"
     places = sum(len(one.places) for one in step.unjudged)
     if step.unjudged and not out.verbose:
         text += f"; {count(len(step.unjudged), 'thing')} at {count(places, 'place')} not judged (-v)"
@@ -40,6 +40,10 @@ def _step(step: Judgement, health: Health, width: int, out: Output) -> list[str]
     if out.verbose:
         lines += [f"{'':<{width}}  not judged: {_unjudged(one)}" for one in step.unjudged]
     return lines
+
+
+def _nothing(step: Judgement) -> str:
+    return "sound" if step.judged else "nothing to judge"
 
 
 def _unit(step: Judgement) -> str:
