@@ -342,6 +342,7 @@ _SYSTEM_TITLES = {
 }
 _SM_TITLES = {
     "loaded": "files loaded",
+    "lids": "LIDs as the subnet has them",
     "guid": "port",
     "both": "full and limited membership at once",
     "vls": "data lanes",

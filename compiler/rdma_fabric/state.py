@@ -264,6 +264,8 @@ class SmState:
     """master or standby; follows from the priorities of all subnet managers, nobody sets it."""
     loaded: Maybe[bool] = UNMANAGED
     """The running process has read its files as they are now."""
+    lids: Maybe[bool] = UNMANAGED
+    """Its own table of LIDs has every port of the subnet as it is now: what it would give out as master."""
     guid: Maybe[str] = UNMANAGED
     """Port that it manages the subnet through."""
     priority: Maybe[int] = UNMANAGED
@@ -561,7 +563,7 @@ def _mask(seen: Any, wanted: Any) -> Any:
 
 
 def settled(state: NodeState) -> NodeState:
-    """The state without what other nodes decide (P_Keys of a host, who of several managers is master).
+    """The state without what other nodes decide: P_Keys of a host, which manager is master, LIDs.
 
     A node's own change is proved without it; drift and checks look at all of it.
     """
@@ -575,7 +577,7 @@ def settled(state: NodeState) -> NodeState:
     )
     sm = state.system.sm
     loaded = UNMANAGED if sm.loaded is False else sm.loaded  # nobody wishes files to be left unread
-    sm = replace(sm, role=UNMANAGED, loaded=loaded)
+    sm = replace(sm, role=UNMANAGED, loaded=loaded, lids=UNMANAGED)
     if sm == state.system.sm:
         return state if ports == state.ports else replace(state, ports=ports)
     return replace(state, system=replace(state.system, sm=sm), ports=ports)

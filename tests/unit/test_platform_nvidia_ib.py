@@ -80,7 +80,7 @@ def test_what_a_switch_cannot_show_is_told() -> None:
     found = PLATFORM.realize(_state(WANTED), HW)
     assert [(one.severity, one.setting) for one in found.faults] == [(Severity.NOTE, "sm")]
     sm = found.state.system.sm
-    assert (sm.priority, sm.partitions) == (NOT_APPLICABLE,) * 2 and sm.lmc is UNMANAGED
+    assert (sm.priority, sm.partitions, sm.lids) == (NOT_APPLICABLE,) * 3 and sm.lmc is UNMANAGED
     assert PLATFORM.realize(_state(OFF), HW).faults == ()
 
 

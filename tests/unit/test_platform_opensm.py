@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.inventory.partitions import Read, read_partitions
@@ -13,6 +16,7 @@ from rdma_fabric.platforms import _opensm_files as texts
 from rdma_fabric.platforms._contract import Call, Change, Disturbs, Put
 from rdma_fabric.platforms.opensm import PLATFORM
 from rdma_fabric.state import (
+    UNKNOWN,
     UNMANAGED,
     NodeState,
     Observation,
@@ -23,6 +27,7 @@ from rdma_fabric.state import (
 )
 from rdma_fabric.templating import render
 
+OBSERVE = Path(__file__).resolve().parents[1] / "observe" / "opensm"
 HW = Hardware(("linux", "nic_ib", "opensm"), ports=(PortHardware("ib0", nic="ib", rdma="mlx5_0"),))
 DEFAULT = Partition("Default", 0x7FFF, True, 4096, members=("ALL=full", "ALL_SWITCHES=full", "SELF=full"))
 BLUE = Partition("blue", 0x10, True, 4096, sl=1, members=("0x0002c90300000001=full", "SELF=limited"))
@@ -30,6 +35,7 @@ WANTED = SmState(
     running=True,
     role="master",
     loaded=True,
+    lids=True,
     guid="0x0002c90300000009",
     priority=14,
     routing=("ftree", "updn"),
@@ -166,6 +172,38 @@ def test_a_default_partition_of_nobody_has_a_member_word() -> None:
     assert read_partitions(text).problems == ()
 
 
+@pytest.mark.parametrize("path", sorted(OBSERVE.glob("*.yaml")), ids=lambda path: path.stem)
+def test_what_tools_and_files_say(path: Path) -> None:
+    case = yaml.safe_load(path.read_text(encoding="utf-8"))
+    (question,) = PLATFORM.questions(HW)
+    seen = PLATFORM.parse({question: case["answer"]}, HW)
+    sm = seen.running.system.sm
+    assert list(seen.notes) == case["notes"]
+    assert {name: _plain(getattr(sm, name)) for name in case["expect"]} == case["expect"]
+    assert isinstance(sm.partitions, Partitions)
+    told = [
+        f"{one.name} 0x{one.pkey:04x}{' ipoib' * one.ipoib} mtu {one.mtu} sl {one.sl}: "
+        + ", ".join(one.members)
+        for one in sm.partitions.rows
+    ]
+    assert told == case["partitions"]
+    assert seen.stored is not None and dict(seen.facts)["opensm"].startswith("3.3.23")
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def test_every_word_of_an_answer_counts() -> None:
+    """An answer that lost one of its parts gives no state that looks whole."""
+    (question,) = PLATFORM.questions(HW)
+    answer = yaml.safe_load((OBSERVE / "master.yaml").read_text(encoding="utf-8"))["answer"]
+    whole = PLATFORM.parse({question: answer}, HW).running
+    for part in ("files", "process", "own", "groups", "lids"):
+        cut = PLATFORM.parse({question: answer.replace(f"@@{part}\n", "@@other\n")}, HW)
+        assert cut.running != whole or cut.notes, part
+
+
 # -- changing
 
 
@@ -222,6 +260,48 @@ def test_the_master_goes_last() -> None:
     assert master.turn[0] == standby.turn[0] and standby.turn < master.turn
 
 
+def test_of_stopped_managers_the_one_that_is_to_be_master_starts_first() -> None:
+    """Its LIDs count for all others."""
+    stopped = replace(WANTED, running=False, role="none", loaded=False)
+    master, other = (
+        _change(replace(WANTED, role=role), _seen(stopped, **_files())).turn for role in ("master", "standby")
+    )
+    assert master < other
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_the_table_of_lids_is_mended_before_a_start(running: bool) -> None:
+    """A manager that starts as master gives out what its table says (osm_lid_mgr.c)."""
+    seen = replace(WANTED, running=running, role="standby" if running else "none", lids=False, lmc=3)
+    change = _change(replace(WANTED, lmc=2), _seen(seen, **_files()))
+    program = next(step for step in change.commit if isinstance(step, Put) and step.path.endswith("guid2lid"))
+    calls = _calls(change)
+    assert program.mode == 0o755 and program.text and "guid2lid" in program.text
+    assert calls[0] == "/usr/local/sbin/fabric-guid2lid" and "systemctl restart" in calls[-1]
+
+
+def test_a_standby_with_other_lids_is_mended_without_a_restart() -> None:
+    change = _change(WANTED, _seen(replace(WANTED, role="standby", lids=False), **_files()))
+    assert [one.path for one in change.differences] == ["system.sm.lids"]
+    assert _calls(change) == ["/usr/local/sbin/fabric-guid2lid"] and change.level == Disturbs.NOTHING
+    assert change.lines == ("/usr/local/sbin/fabric-guid2lid",)
+
+
+def test_lids_that_could_not_be_read_block_nothing() -> None:
+    assert _change(WANTED, _seen(replace(WANTED, lids=UNKNOWN), **_files())) == Change()
+
+
+def test_a_process_with_another_file_has_not_loaded_ours() -> None:
+    (question,) = PLATFORM.questions(HW)
+    answer = yaml.safe_load((OBSERVE / "master.yaml").read_text(encoding="utf-8"))["answer"]
+    other = answer.replace("-F /etc/opensm/opensm.conf", "-F /etc/rdma/opensm.conf")
+    seen = PLATFORM.parse({question: other}, HW)
+    assert seen.running.system.sm.loaded is False
+    assert seen.notes == (
+        "OpenSM was started with /etc/rdma/opensm.conf: it does not read /etc/opensm/opensm.conf",
+    )
+
+
 def test_foreign_options_stay_in_their_places() -> None:
     foreign = "# ours\nsharp_enabled 2\nsm_priority 3\nlog_flags 0x03\nsm_priority 4\n"
     change = _change(WANTED, _seen(replace(WANTED, priority=4, running=False, loaded=False), conf=foreign))
@@ -252,6 +332,19 @@ def test_somebody_elses_manager_is_compared_and_never_written() -> None:
     hw = replace(HW, options=(("sm_owner", "ufm"),))
     change = PLATFORM.change(_seen(WANTED, **_files()), _state(replace(WANTED, priority=1)), hw)
     assert change.empty and [one.path for one in change.blocked] == ["system.sm.priority"]
+    assert change.lines == ("ufm: opensm.conf: - sm_priority 14", "ufm: opensm.conf: sm_priority 1")
+    assert dict(change.reasons)["system.sm.priority"].startswith("ufm owns this subnet manager")
+
+
+def test_the_files_of_somebody_else_are_those_of_the_process() -> None:
+    hw = replace(HW, options=(("sm_owner", "ufm"),))
+    (question,) = PLATFORM.questions(hw)
+    answer = yaml.safe_load((OBSERVE / "master.yaml").read_text(encoding="utf-8"))["answer"]
+    other = answer.replace("-F /etc/opensm/opensm.conf", "-F /opt/ufm/files/conf/opensm/opensm.conf")
+    seen = PLATFORM.parse({question: other.replace("\nenabled\n", "\ndisabled\n")}, hw)
+    assert seen.running.system.sm.loaded is True and seen.notes == ()
+    assert seen.stored is not None and seen.stored.system.sm.running is True
+    assert "partition_config_file" in question and "partition_config_file" not in PLATFORM.questions(HW)[0]
 
 
 @pytest.mark.parametrize("name", ["mtu", "rate", "scope"])

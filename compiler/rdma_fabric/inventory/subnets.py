@@ -279,6 +279,7 @@ class _Builder:
                 running=True,
                 role=role,
                 loaded=True,
+                lids=True,
                 guid=guids.get(end, UNMANAGED),
                 priority=one.priority,
                 lmc=UNMANAGED if manager.lmc is None else manager.lmc,

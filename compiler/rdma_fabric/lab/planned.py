@@ -154,5 +154,7 @@ def _nics(
 
 _OPENSM = (
     "/etc/opensm/opensm.conf",
-    "# The site's own: on ibsim a sweep that a trap starts may never end.\nsweep_on_trap FALSE\n",
+    "# The site's own. ibsim drops what answers a trap, and OpenSM waits for it: with max_wire_smps of them\n"
+    "# (4 unless it is given) on their way it sends nothing more.\n"
+    "sweep_on_trap FALSE\nmax_wire_smps 8\n",
 )

@@ -10,12 +10,19 @@ from typing import Final
 from rdma_fabric.inventory.partitions import code_of_mtu, code_of_rate
 from rdma_fabric.state import UNKNOWN, UNMANAGED, Absent, Maybe, Partition, SmState
 
-CONF: Final = "/etc/opensm/opensm.conf"
-PARTITIONS: Final = "/etc/opensm/partitions.conf"
-POLICY: Final = "/etc/opensm/qos-policy.conf"
+FOLDER: Final = "/etc/opensm/"
+CONF: Final = f"{FOLDER}opensm.conf"
+PARTITIONS: Final = f"{FOLDER}partitions.conf"
+POLICY: Final = f"{FOLDER}qos-policy.conf"
 DEFAULTS: Final = "/etc/default/opensm"
 MARK: Final = "/run/fabric-opensm"
 """Touched when we made OpenSM read its files, so that a later read-back can tell."""
+TABLE: Final = "/var/cache/opensm/guid2lid"
+"""Port GUID -> first and last LID (osm_db_files.c): the master writes it, every manager starts with its own.
+
+A manager that starts as master gives out the LIDs of its table, whatever the ports have; one that takes
+over from standby forgets the table, or keeps to it with `honor_guid2lid_file TRUE` (osm_lid_mgr.c).
+"""
 
 LANE_CODES: Final[Mapping[int, int]] = {1: 1, 2: 2, 4: 3, 8: 4, 15: 5}
 """Data lanes -> max_op_vls: 1=VL0, 2=VL0-1, 3=VL0-3, 4=VL0-7, 5=VL0-14."""

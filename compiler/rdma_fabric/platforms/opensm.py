@@ -8,6 +8,7 @@ opensm.conf stays.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
@@ -51,6 +52,7 @@ from rdma_fabric.state import (
 from rdma_fabric.templating import render, render_lines
 
 _FILES: Final = (texts.CONF, texts.PARTITIONS, texts.POLICY, texts.DEFAULTS)
+_PROGRAM: Final = "/usr/local/sbin/fabric-guid2lid"
 _DEFAULT_MTU: Final = 2048
 """Of a partition whose rule names none (osm_base.h, OSM_DEFAULT_MGRP_MTU)."""
 _SOURCE: Final = "run: opensm 3.3.23 on ibsim"
@@ -71,8 +73,14 @@ class Context:
     unit: str = ""
     enable: bool = False
     action: Action = ""
+    owner: str = ""
+    """Whose files they are, when not ours: then those count that the process was started with."""
+    lids: bool = False
+    """Give the table of LIDs those that the ports have."""
     files: tuple[str, ...] = _FILES
     mark: str = texts.MARK
+    table: str = texts.TABLE
+    program: str = _PROGRAM
     port: str = ""
     """Options of the tools that name the port."""
 
@@ -112,11 +120,12 @@ class OpenSm:
 
     def questions(self, hw: Hardware) -> tuple[str, ...]:
         """One shell script: files, process, and what the subnet says."""
-        return (host.question("opensm/observe.sh.j2", Context(port=_port(hw), service=_service(hw))),)
+        context = Context(port=_port(hw), service=_service(hw), owner=_owner(hw))
+        return (host.question("opensm/observe.sh.j2", context),)
 
     def parse(self, answers: Mapping[str, str], hw: Hardware) -> Observation:
         """running: the subnet and the process where they can be asked, else the files; stored: the files."""
-        return _Reader(host.sections(answers.get(self.questions(hw)[0], ""))).read()
+        return _Reader(host.sections(answers.get(self.questions(hw)[0], "")), _owner(hw)).read()
 
     # ------------------------------------------------------------ write
 
@@ -133,6 +142,7 @@ class OpenSm:
             guid=guid,
             service=_service(hw),
             unit=_unit(hw, guid),
+            port=_port(hw),
         )
 
     def artifacts(self, wanted: NodeState, hw: Hardware) -> tuple[Artifact, ...]:
@@ -161,6 +171,11 @@ class OpenSm:
 def _port(hw: Hardware) -> str:
     device = next((port.rdma for port in hw.ports if port.nic == "ib" and port.rdma), "")
     return f"-C {device} -P 1" if device else ""
+
+
+def _owner(hw: Hardware) -> str:
+    """Who writes the subnet manager's files, when that is not us."""
+    return hw.option("sm_owner")
 
 
 def _service(hw: Hardware) -> str:
@@ -204,6 +219,7 @@ def _faults(sm: SmState) -> Iterable[Fault]:
 @dataclass
 class _Reader:
     parts: Mapping[str, Section]
+    owner: str = ""
     notes: list[str] = field(default_factory=list)
 
     def part(self, name: str) -> Section:
@@ -218,15 +234,19 @@ class _Reader:
         files = host.files(self.part("files"))
         kept = self._stored(files)
         now = self._running(kept)
-        stored = replace(kept, role=now.role, loaded=now.loaded)
+        stored = replace(kept, role=now.role, loaded=now.loaded, lids=now.lids)
+        if self.owner:
+            stored = replace(stored, running=now.running)  # its owner has units of its own
         facts = tuple(sorted(self._facts(files).items()))
         return Observation(
             running=NodeState(SystemState(sm=now)),
             stored=NodeState(SystemState(sm=stored)),
             notes=tuple(self.notes),
             facts=facts,
-            # Roles and groups change with the other managers of the subnet.
-            evidence=digest((replace(stored, role=UNMANAGED), now.running, now.loaded, facts)),
+            # Roles, groups and LIDs change with the other managers of the subnet.
+            evidence=digest(
+                (replace(stored, role=UNMANAGED, lids=UNMANAGED), now.running, now.loaded, facts)
+            ),
         )
 
     def _facts(self, files: Mapping[str, host.File]) -> dict[str, str]:
@@ -235,9 +255,8 @@ class _Reader:
         for path, file in files.items():
             if file.text is not None:
                 found[f"text {path}"] = file.text
-        version = self.part("version").text.strip().splitlines()
-        if version:
-            found["opensm"] = version[-1].removeprefix("OpenSM ").strip()
+        if version := re.search(r"^OpenSM (\S+)", self.part("version").text, re.MULTILINE):
+            found["opensm"] = version.group(1)
         return found
 
     # -- files
@@ -272,19 +291,36 @@ class _Reader:
         words = self.part("process").text.split()
         running = bool(words) and words[0].isdigit()
         own = _sminfo(self.part("own").text)
-        found = replace(kept, running=running, role=UNKNOWN if running else "none", loaded=running)
+        lids = self._lids(running)
+        found = replace(kept, running=running, role=UNKNOWN if running else "none", loaded=running, lids=lids)
         if not running:
             return found
         if own:
             priority, role = own
             found = replace(found, priority=priority, role=role)
-        found = replace(found, loaded=self._loaded(int(words[1])))
+        found = replace(found, loaded=self._loaded(int(words[1])) and self._reads_ours())
         if found.role == "master" and isinstance(kept.partitions, Partitions):
             found = replace(found, partitions=self._live(kept.partitions, kept.guid))
         master = self.part("master").text
         if found.role == "standby" and "SMINFO_MASTER" not in master:
             self.notes.append("the subnet has no master that answers")
         return found
+
+    def _lids(self, running: bool) -> Maybe[bool]:
+        """False when the table of LIDs lacks a port or has another LID for it."""
+        section = self.part("lids")
+        match = re.search(r"^ports (\d+) differ (\d+)$", section.text, re.MULTILINE)
+        if section.ok and match:
+            if found := int(match.group(2)):
+                first = section.lines[0].split()
+                has = first[2] if len(first) > 2 else "nothing"
+                self.notes.append(
+                    f"{texts.TABLE} differs from the subnet at {found} of {match.group(1)} ports: "
+                    f"{first[0]} has LID {first[1]}, the table has {has}"
+                )
+            return not int(match.group(2))
+        # Nobody is asked where no manager runs: then no port contradicts the table.
+        return UNKNOWN if running else True
 
     def _loaded(self, started: int) -> bool:
         """True when no file is younger than what made OpenSM read them last: its start, or our signal."""
@@ -299,6 +335,14 @@ class _Reader:
         times.pop(texts.DEFAULTS, None)
         read = max(started + 1.0, mark if mark >= started else 0.0)
         return all(stamp <= read for stamp in times.values())
+
+    def _reads_ours(self) -> bool:
+        """False when the process was started with another file than the one that we write."""
+        match = re.search(r"\s(?:-F|--config)[ =](\S+)", self.part("process").text)
+        if self.owner or match is None or match.group(1) == texts.CONF:
+            return True
+        self.notes.append(f"OpenSM was started with {match.group(1)}: it does not read {texts.CONF}")
+        return False
 
     def _live(self, kept: Partitions, guid: Maybe[str]) -> Partitions:
         """The partitions of the file with MTU, rate and service level of the groups that exist.
@@ -360,18 +404,39 @@ class _SmChange:
         stuck = {item.path for item in blocked}
         live = tuple(item for item in live if item.path not in stuck)
         kept = tuple(item for item in kept if item.path not in stuck)
-        found = host.merged(live, kept)
-        foreign = dict(self.hw.options).get("sm_owner", "opensm") != "opensm"
-        if foreign:
-            # Somebody else's subnet manager: the difference is told, nothing is written.
-            return Change(blocked=(*blocked, *found))
+        stale = self._stale()
+        found = host.merged(live, kept, stale)
+        if owner := _owner(self.hw):
+            return self._told(owner, (*blocked, *found), stuck)
         if not found:
             return Change(blocked=blocked)
         fields = {item.path.rpartition(".")[2] for item in found}
         puts = tuple(self._puts(stuck))
         action = self._action(fields, puts)
         enable = "running" in {item.path.rpartition(".")[2] for item in kept} and sm.running is True
-        return self._change(found, blocked, puts, replace(self.context, action=action, enable=enable))
+        # Before it starts, and before it may take over: no other LIDs than those in use.
+        lids = bool(stale) or action == "restart"
+        context = replace(self.context, action=action, enable=enable, lids=lids)
+        return self._change(found, blocked, puts, context)
+
+    def _told(self, owner: str, found: tuple[Difference, ...], stuck: Iterable[str]) -> Change:
+        """Somebody else's subnet manager: what its owner is to change, and nothing is written."""
+        why = f"{owner} owns this subnet manager: hand the lines over to whoever runs it"
+        read = [one.path for one in found if not one.unknown]
+        if not read:
+            return Change(blocked=found)
+        lines = [
+            f"{owner}: {row.removeprefix(texts.FOLDER)}"
+            for step in self._puts(stuck)
+            for row in _shown(step, self._text(step.path))
+            if step.path != texts.DEFAULTS and not re.search(r"\b(partition_config|qos_policy)_file\b", row)
+        ]
+        return Change(blocked=found, reasons=tuple((path, why) for path in read), lines=tuple(lines))
+
+    def _stale(self) -> tuple[Difference, ...]:
+        wish = SmState(lids=self.wanted.system.sm.lids)
+        found = differences(wish, self.seen.running.system.sm, "system.sm")
+        return tuple(one for one in found if one.found is False)
 
     def _differences(self, seen: SmState) -> tuple[Difference, ...]:
         owned = settled(self.wanted).system.sm
@@ -446,33 +511,38 @@ class _SmChange:
         context: Context,
     ) -> Change:
         lines = render_lines("opensm/commands.j2", context)
+        program = (host.put(_PROGRAM, "opensm/guid2lid.sh.j2", context, 0o755),) if context.lids else ()
         # Where no file comes before it, a test says whether the action is needed.
         unless = _UNLESS[context.action] if context.action and not puts else ()
         calls = _calls(lines, context.action, unless)
         disturbs = tuple(self._disturbs(found, context.action))
-        now = self.seen.running.system.sm
-        order = 1 if now.role == "master" else 0
         return Change(
             differences=found,
             blocked=blocked,
             lines=(*(row for step in puts for row in _shown(step, self._text(step.path))), *lines),
-            commit=(*puts, *calls),
+            commit=(*puts, *program, *calls),
             undo=self._undo(context),
             undo_kind="dead-man",
             disturbs=disturbs,
             undo_disturbs=disturbs,
             expected=self.wanted,
-            turn=("subnet manager", order),
+            turn=("subnet manager", self._place()),
         )
+
+    def _place(self) -> int:
+        """The master last; of managers that do not run, the one that is to be master first."""
+        now = self.seen.running.system.sm
+        if now.role == "master":
+            return 2
+        return 0 if now.running is not True and self.wanted.system.sm.role == "master" else 1
 
     def _undo(self, context: Context) -> tuple[Step, ...]:
         """The same signal once the files are back; a manager that did not run is stopped again."""
         if self.seen.running.system.sm.running is not True:
-            back = replace(context, action="stop", enable=False)
+            back = replace(context, action="stop", enable=False, lids=False)
         else:
-            back = replace(
-                context, action="restart" if context.action == "stop" else context.action, enable=False
-            )
+            action: Action = "restart" if context.action == "stop" else context.action
+            back = replace(context, action=action, enable=False, lids=False)
         lines = render_lines("opensm/commands.j2", back)
         return tuple(replace(step, late=True) for step in _calls(lines, back.action))
 
@@ -500,7 +570,7 @@ class _SmChange:
 
 def _calls(lines: tuple[str, ...], action: Action, unless: tuple[str, ...] = ()) -> tuple[Call, ...]:
     """The commands; the last one, by which OpenSM reads its files, also leaves our mark."""
-    calls = [host.call(line) for line in lines]
+    calls = [_LIDS if line == _PROGRAM else host.call(line) for line in lines]
     if action in ("hup", "restart"):
         calls[-1] = Call(("sh", "-c", f"{lines[-1]} && touch {texts.MARK}"))
     if unless:
@@ -508,6 +578,10 @@ def _calls(lines: tuple[str, ...], action: Action, unless: tuple[str, ...] = ())
     return tuple(calls)
 
 
+_LIDS: Final = Call(
+    (_PROGRAM,), timeout_s=300.0, unless=("sh", "-c", f"[ -x {_PROGRAM} ] && {_PROGRAM} check")
+)
+"""Minutes: it asks every port of the subnet."""
 _UNLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "hup": (
         "sh",

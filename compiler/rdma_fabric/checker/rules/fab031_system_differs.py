@@ -25,7 +25,7 @@ from rdma_fabric.findings import Severity
 from rdma_fabric.settings import deviations
 from rdma_fabric.state import differences
 
-_FOLLOW = ("sm.role", "sm.loaded")
+_FOLLOW = ("sm.role", "sm.loaded", "sm.lids")
 """What a subnet manager that does not run cannot have."""
 
 
@@ -43,6 +43,7 @@ def _check(node: NodeView) -> Iterator[Hit]:
             found=one.found,
             wanted=one.wanted,
             message=f"{{where}}: {one.title} differs from the intent",
+            severity=Severity.WARNING if one.key == "sm.lids" else None,
             help="run `fabric apply` for this node, or change the intent if the node is right",
         )
 

@@ -159,15 +159,17 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 def _start(name: str, arguments: list[str], handles: list[int]) -> subprocess.Popen[bytes]:
     ports: dict[str, Any] = store.facts()["ib"]
     device, words = _device(ports, arguments)
+    command = _command(name, words)
+    library = next(path for pattern in LIBRARIES for path in glob.glob(pattern))
     environment = {
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
         "LANG": "C.UTF-8",
-        "LD_PRELOAD": next(path for pattern in LIBRARIES for path in glob.glob(pattern)),
+        "UMAD" if command[0] == "/bin/sh" else "LD_PRELOAD": library,
         "SIM_HOST": device,
         "IBSIM_SOCKNAME": os.environ["IBSIM_SOCKNAME"],
     }
     return subprocess.Popen(
-        [os.path.join(REAL, name), *words],
+        command,
         stdin=handles[0],
         stdout=handles[1],
         stderr=handles[2],
@@ -175,6 +177,37 @@ def _start(name: str, arguments: list[str], handles: list[int]) -> subprocess.Po
         cwd=WORK,
         start_new_session=True,
     )
+
+
+_QUERY = """
+timeout 4 env LD_PRELOAD=$UMAD "$@" || {
+    status=$?
+    [ $status != 124 ] || { echo "$0: Connection timed out" >&2; status=110; }
+    exit $status
+}
+"""
+"""A request that nobody answers is ended by the kernel, and by nobody in the preload library."""
+_EVERY_NODE = (
+    _QUERY.replace('"$@"', '"$@" >/dev/null')
+    + """
+timeout 20 env LD_PRELOAD=$UMAD "${1%/*}/ibnetdiscover" -p | awk '
+    $4 ~ /^0x/ && !seen[$4]++ {
+        printf "NodeRecord dump:\\n\\t\\tlid.....................%d\\n", $2
+        printf "\\t\\tnode_type...............%s\\n", $1 == "SW" ? "Switch" : "Channel Adapter"
+        printf "\\t\\tport_guid...............%s\\n", $4
+    }'
+"""
+)
+"""An answer of several MADs is put together by the kernel (RMPP), and by nobody in the preload library: the
+records of all nodes are written from what the ports say, once OpenSM has answered at all."""
+
+
+def _command(name: str, words: list[str]) -> list[str]:
+    """The real program, with what a kernel does for it."""
+    found = [os.path.join(REAL, name), *words]
+    if name == "saquery" and words[-1:] in (["NR"], ["NodeRecord"]):
+        return ["/bin/sh", "-c", _EVERY_NODE, name, *found]
+    return ["/bin/sh", "-c", _QUERY, name, *found] if name in ("saquery", "sminfo", "smpquery") else found
 
 
 def _device(ports: dict[str, Any], arguments: list[str]) -> tuple[str, list[str]]:
