@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _host_dcb as dcb
 from rdma_fabric.platforms import _nic_bnxt_knobs as knobs
+from rdma_fabric.platforms import _nic_bnxt_nv as nv
 from rdma_fabric.platforms import _nic_bnxt_read as reader
 from rdma_fabric.platforms._contract import Call, Change, Disturbs, Put
 from rdma_fabric.platforms._host_files import Section
@@ -144,9 +145,9 @@ def test_service_profile(row: list[Any]) -> None:
     assert reader.profile({"profile eth8": Section(row[0].rstrip("\n"), 0, True)}, "eth8") == row[1]
 
 
-@pytest.mark.parametrize("row", fixture("small")["option"], ids=lambda row: repr(row[0][:30]))
-def test_options_of_the_card(row: list[str]) -> None:
-    assert reader.option(row[0]) == row[1]
+@pytest.mark.parametrize("row", fixture("small")["option"], ids=lambda row: repr(row[1][:30]))
+def test_options_of_the_card(row: list[Any]) -> None:
+    assert nv.value(row[0], row[1]) == (UNKNOWN if row[2] is None else row[2])
 
 
 @pytest.mark.parametrize("row", fixture("small")["index"], ids=lambda row: row[1] or "none")
@@ -157,7 +158,7 @@ def test_number_of_the_card(row: list[str]) -> None:
 @given(st.text("PRIOMATSCBandwidth:%0123 ets\nIEEE 8021QAZ PFC TLV: enabled: none APP#Sel", max_size=200))
 @settings(max_examples=60)
 def test_no_output_makes_a_reader_fail(text: str) -> None:
-    for section in ("qos", "cc", "cc_debug", "pfc", "ets", "app", "dcbx", "cosq", "dscps", "vendor", "nvm"):
+    for section in ("qos", "cc", "cc_debug", "pfc", "ets", "app", "dcbx", "cosq", "dscps", "vendor"):
         parts = {f"{section} eth8": Section(text, 0, True), "qos eth8": Section(text, 0, True)}
         knobs.settings_of(reader.port_knobs(parts, "eth8"), Kind())
         reader.notes(parts, "eth8")
@@ -704,7 +705,7 @@ def test_what_is_not_understood_is_unknown(text: str) -> None:
         ({"vendor": ("# nothing is said, which means 1\n", 0)}, "bnxt_re_conf programs the port again"),
         ({"rdma": ("bnxt_re7", 0)}, "its RDMA device is bnxt_re7, the inventory says bnxt_re0"),
         ({"driver": ("driver: ice\nversion: 6.1\n", 0)}, "its driver is ice, not bnxt_en"),
-        ({"nvm": ("support_rdma = False\n", 0)}, "support_rdma is off"),
+        ({"device": ("", 0), "nv support_rdma": ("support_rdma = False\n", 0)}, "support_rdma is off"),
     ],
 )
 def test_notes_of_an_observation(parts: dict[str, tuple[str, int]], note: str) -> None:
@@ -712,7 +713,7 @@ def test_notes_of_an_observation(parts: dict[str, tuple[str, int]], note: str) -
 
 
 def test_a_vendor_package_that_does_nothing_is_nobody() -> None:
-    found = observe(HW, vendor=("ENABLE_FC=0\n", 0), nvm=("support_rdma = True", 0))
+    found = observe(HW, vendor=("ENABLE_FC=0\n", 0), **{"nv support_rdma": ("support_rdma = True", 0)})
     assert found.notes == () and found.running.system.owners is UNMANAGED
 
 

@@ -23,6 +23,7 @@ from rdma_fabric.state import (
     UNMANAGED,
     ClassState,
     Marking,
+    Maybe,
     NicState,
     NodeState,
     Observation,
@@ -33,6 +34,7 @@ from rdma_fabric.state import (
     WatchdogTimers,
 )
 
+Nv = tuple[tuple[str, Maybe[str]], ...]
 NEW_CONNECTIONS: Final = "Linux 6.1 cma.c: read when a connection is made"
 
 
@@ -128,10 +130,21 @@ class Seen:
     notes: list[str] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
     owners: set[str] = field(default_factory=set)
+    pending: list[PortState] = field(default_factory=list)
 
-    def add(self, port: PortHardware, now: PortSettings, boot: PortSettings, card: NicState) -> None:
-        """Running and stored settings of one port, and the card behind it."""
-        now, boot = replace(now, nic=card), replace(boot, nic=replace(card, **_OF_NOW))
+    def add(
+        self, port: PortHardware, now: PortSettings, boot: PortSettings, card: NicState, later: Nv = ()
+    ) -> None:
+        """Running and stored settings of one port, the card behind it, and what its memory holds."""
+        now, boot = replace(now, nic=card), replace(boot, nic=replace(card, nv=later, **_OF_NOW))
+        have = dict(card.nv)
+        waits = tuple(
+            (name, value)
+            for name, value in later
+            if isinstance(value, str) and isinstance(have.get(name), str) and have[name] != value
+        )
+        if waits and port.kind == "physical":
+            self.pending.append(PortState(port.name, port.kind, PortSettings(nic=NicState(nv=waits))))
         self.live.append(PortState(port.name, port.kind, _by_kind(now, port)))
         self.kept.append(PortState(port.name, port.kind, _by_kind(boot, port)))
         if now.qos.dcbx == "firmware":
@@ -143,6 +156,7 @@ class Seen:
         return Observation(
             running=NodeState(system, tuple(self.live)),
             stored=NodeState(ports=tuple(self.kept)),
+            pending=NodeState(ports=tuple(self.pending)) if self.pending else None,
             notes=tuple(self.notes),
             facts=tuple(sorted(self.facts.items())),
             evidence=digest([_written(port) for port in (*self.live, *self.kept)]),

@@ -9,6 +9,7 @@ from typing import Final
 from rdma_fabric.platforms import _host_dcb as dcb
 from rdma_fabric.platforms import _host_files as host
 from rdma_fabric.platforms import _host_qos as qos_file
+from rdma_fabric.platforms import _nic_bnxt_nv as nv
 from rdma_fabric.platforms._host_dcb import Entries, Parts
 from rdma_fabric.platforms._host_files import Section
 from rdma_fabric.platforms._host_qos import UNREAD
@@ -250,14 +251,6 @@ def index_of(text: str, bdf: str) -> str:
     return ""
 
 
-def option(text: str) -> str:
-    """`niccli ... nvm -getoption NAME`: "support_rdma = False"; numbers for words, "" for no value."""
-    match = re.search(r"^\s*[a-z0-9_]+\s*[=:]\s*(\S+)\s*$", text, re.MULTILINE)
-    word = match.group(1) if match else ""
-    switch = {"false": "0", "true": "1", "disabled": "0", "enabled": "1"}
-    return switch.get(word.lower(), number(word))
-
-
 def notes(parts: Parts, port: str) -> list[str]:
     """What an operator should know of the port."""
     found = []
@@ -273,7 +266,8 @@ def notes(parts: Parts, port: str) -> list[str]:
             f"{port}: the package bnxt_re_conf programs the port again whenever its RDMA device appears; "
             "set ENABLE_FC=0 in /etc/bnxt_re/bnxt_re.conf"
         )
-    if option(parts.get(f"nvm {port}", Section()).text) == "0":
+    device, memory = (parts.get(f"{word} {port}", Section()) for word in ("device", "nv support_rdma"))
+    if not device.text.strip() and memory.ok and nv.value(nv.RDMA, memory.text) == "0":
         found.append(
             f"{port}: its card has no RDMA device because support_rdma is off in its non-volatile memory; "
             "it counts after a reboot"
@@ -309,7 +303,7 @@ def _hardware(parts: Parts, port: str, dscps: Entries | None) -> list[str]:
 def facts(parts: Mapping[str, Section], port: str) -> dict[str, str]:
     """Tool, RDMA device and address of a port, as the lines and the reader need them."""
     found: dict[str, str] = {}
-    for word in ("rdma", "tool", "bdf"):
+    for word in ("rdma", "tool", "bdf", "nvform"):
         section = parts.get(f"{word} {port}", Section())
         if section.ok and section.text.strip():
             found[f"{word} {port}"] = section.text.strip()

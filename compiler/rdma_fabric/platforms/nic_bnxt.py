@@ -18,6 +18,7 @@ from rdma_fabric.platforms import _host_nic as nic
 from rdma_fabric.platforms import _host_qos as qos_file
 from rdma_fabric.platforms import _host_vitals as vital
 from rdma_fabric.platforms import _nic_bnxt_knobs as knobs
+from rdma_fabric.platforms import _nic_bnxt_nv as nv
 from rdma_fabric.platforms import _nic_bnxt_read as reader
 from rdma_fabric.platforms._contract import Artifact, Change, Dialect, Disturbs, Probe, Realized, Traits
 from rdma_fabric.platforms._host_files import Section
@@ -26,6 +27,7 @@ from rdma_fabric.platforms._nic_bnxt_knobs import NONE, Kind
 from rdma_fabric.platforms._nic_bnxt_lines import lines
 from rdma_fabric.platforms._nic_bnxt_probes import probes
 from rdma_fabric.platforms._nic_bnxt_realize import Realize
+from rdma_fabric.platforms._node import joined
 from rdma_fabric.state import (
     DSCPS,
     PRIORITIES,
@@ -113,10 +115,13 @@ class NicBnxt:
             "buffers, headroom, cable length: they follow from the class profile in non-volatile memory",
             "force the marking of traffic outside RDMA-CM",
             "rate limits per class",
-            "who negotiates DCBX: that is non-volatile memory",
+            "who negotiates DCBX, which class profile the card has: options in non-volatile memory that no "
+            "source spells",
+            "reset a card: NV settings count after the next reboot; the node is pending-reset until then",
             "with the kernel's driver before Linux 6.15: DCQCN, and which DSCP CNPs bear",
         ),
         netdev_bound=host.NETDEV_BOUND,
+        nv=True,
         defaults=_DEFAULTS,
         defaults_source="Linux 6.1 bnxt_dcb.c (ETS, PFC and APP entries begin empty), cma_configfs.c (ToS); "
         "trust and the marking of CNPs depend on driver and firmware",
@@ -128,7 +133,11 @@ class NicBnxt:
         """Broadcom's table of traffic classes, one RoCE priority, one switch for DCQCN."""
         kind = knobs.planned(hw)
         return _PART.realized(
-            wanted, hw, lambda port, settings, faults: Realize(port, faults, kind).settings(settings)
+            wanted,
+            hw,
+            lambda port, settings, faults: replace(
+                Realize(port, faults, kind).settings(settings), nic=nv.realize(settings.nic, port, faults)
+            ),
         )
 
     # ------------------------------------------------------------ read
@@ -136,7 +145,8 @@ class NicBnxt:
     def questions(self, hw: Hardware) -> tuple[str, ...]:
         """One shell script for all ports."""
         ports = host.ports_of(hw, _PART.word)
-        return (host.question("nic_bnxt/observe.sh.j2", qos_file.Asked.of(ports)),) if ports else ()
+        asked = nv.Asked.named(ports, hw.option("nv").split())
+        return (host.question("nic_bnxt/observe.sh.j2", asked),) if ports else ()
 
     def parse(self, answers: Mapping[str, str], hw: Hardware) -> Observation:
         """The neutral state of bnxt ports; running is operational."""
@@ -151,7 +161,8 @@ class NicBnxt:
             now = knobs.settings_of(live, kind)
             boot = knobs.settings_of({**qos_file.stored(conf, link, knobs.DEFAULTS), **dcbx}, kind)
             card = cards.card(parts, port.name, _MAKE)
-            seen.add(port, now, boot, card.state)
+            options = nv.shown(parts, port.name, hw.option("nv").split())
+            seen.add(port, now, boot, replace(card.state, nv=options.running), options.stored)
             seen.owners.update(reader.owners(parts, port.name))
             seen.notes += [*_notes(parts, port, kind, plan), *card.notes]
             seen.facts |= reader.facts(parts, port.name) | {
@@ -177,14 +188,15 @@ class NicBnxt:
     def artifacts(self, wanted: NodeState, hw: Hardware) -> tuple[Artifact, ...]:
         """The program, its unit, the bnxt library and one settings file per port."""
         kind = knobs.planned(hw)
-        return _PART.artifacts(wanted, hw, lambda settings, port: knobs.knobs_of(settings, kind))
+        found = _PART.artifacts(wanted, hw, lambda settings, port: knobs.knobs_of(settings, kind))
+        return (*found, *nv.artifacts(wanted, host.ports_of(hw, _PART.word)))
 
     def probes(self, wanted: NodeState, hw: Hardware) -> tuple[Probe, ...]:
         """What a host judges by itself."""
         return probes(wanted, hw)
 
     def change(self, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
-        """Settings files, then `fabric-qos PORT`, which writes only what differs."""
+        """Settings files, then `fabric-qos PORT`, which writes only what differs; then the card's memory."""
         kind, facts = knobs.planned(hw), dict(seen.facts)
         free, kept = nic.held_back(seen, wanted, hw, _PART.word, _obstacles(seen, wanted, hw, kind))
         change = qos_file.PortsChange(
@@ -200,7 +212,7 @@ class NicBnxt:
             # A new map of priorities takes the entries away that were made for the old one.
             {"PRIO_TC": ("PFC", "ROCE", "DSCP2PRIO", "CNP_DSCP")},
         ).build()
-        return nic.with_blocked(change, kept)
+        return joined(nic.with_blocked(change, kept), nv.change(seen, wanted, hw, _PART.word))
 
 
 def _kind(parts: Mapping[str, Section], port: PortHardware, plan: Kind) -> Kind:
