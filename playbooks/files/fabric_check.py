@@ -179,7 +179,10 @@ def table(found, reading, size):
     values = [""] * size
     if isinstance(found[0], str):
         listed = words(" ".join(found))
-        pairs = zip(reading.get("places") or range(len(listed)), listed)
+        if reading.get("source"):
+            pairs = [(at, listed[one]) for at, one in enumerate(reading["source"]) if one < len(listed)]
+        else:
+            pairs = zip(reading.get("places") or range(len(listed)), listed)
     else:
         pairs = ((int(place), value) for at, value in found for place in re.findall(r"\d+", at))
     for place, value in pairs:

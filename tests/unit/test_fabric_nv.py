@@ -173,3 +173,24 @@ def test_the_shell_accepts_it(tmp_path: Path, shell: str) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "usage" in Bench(tmp_path / "x", shell).run().stderr
+
+
+def test_the_local_check_tells_what_waits(bench: Bench) -> None:
+    """The script of `fabric-check`: one value, or both where the next reset brings another."""
+    text = render("nic_mlx5/read_nv.sh.j2", None)
+    words = [*shell_words(bench.shell), "-c", text, "sh", "eth1", "0000:1b:00.1"]
+
+    def told(*names: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            "PATH": f"{bench.tools}:/usr/bin:/bin",
+            "TOOLS": str(bench.tools),
+            "FABRIC_SYSROOT": str(bench.sys),
+        }
+        return subprocess.run([*words, *names], capture_output=True, text=True, check=False, env=environment)
+
+    shown = told("ATS_ENABLED", "CNP_DSCP", "NO_SUCH", "LINK_TYPE")
+    assert shown.stdout == "ATS_ENABLED 0 now, 1 after a reset\nCNP_DSCP 48\nLINK_TYPE 2\n"
+    assert bench.done == []
+    bench.card(broken="-E- Failed to open the device")
+    failed = told("CNP_DSCP")
+    assert failed.returncode == 1 and "Failed to open" in failed.stderr

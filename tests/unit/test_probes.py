@@ -20,10 +20,12 @@ from rdma_fabric.settings import deviations
 from rdma_fabric.state import (
     NOT_READ,
     UNMANAGED,
+    Amount,
     ClassState,
     IbPort,
     Marking,
     Mtu,
+    NicState,
     NodeState,
     Observation,
     PortSettings,
@@ -57,6 +59,17 @@ ROCE = PortSettings(
     ),
     Marking(104, 104, True, 46, 5, (3,), (3,), (("np_min_time_between_cnps", "8"), ("rp_ai_rate", "10"))),
 )
+SIZES = {3: ClassState(pfc_tx=True, pfc_rx=True, headroom=Amount(262144), group=1)}
+CARD = PortSettings(
+    Mtu(ip=9000),
+    QosState(
+        classes=tuple(
+            SIZES.get(p, ClassState(pfc_tx=False, pfc_rx=False, headroom=Amount(131072), group=0))
+            for p in range(8)
+        )
+    ),
+    nic=NicState(nv=(("ATS_ENABLED", "0"), ("CNP_DSCP", "48"))),
+)
 SYSTEM = SystemState(
     sysctl=(("net.core.rmem_max", "1048576"), ("net.ipv4.tcp_rmem", "4096 87380 4194304")),
     modules=(("ib_uverbs", True), ("rdma_cm", True)),
@@ -82,6 +95,7 @@ def host(stack: str, *ports: tuple[PortHardware, PortSettings]) -> tuple[NodeSta
 HOSTS = {
     "mlx5 ofed": host("ofed", (port("eth0", "mlx5"), ROCE)),
     "mlx5 inbox": host("inbox", (port("eth0", "mlx5"), ROCE)),
+    "mlx5 card": host("ofed", (port("eth0", "mlx5"), CARD)),
     "generic": host("inbox", (port("eth0", "generic"), ROCE)),
     "ib": host("inbox", (port("ib0", "ib"), IB)),
     "bnxt": host("ofed", (port("eth0", "bnxt"), ROCE)),
@@ -241,6 +255,58 @@ def test_dcb(what: str, object: str, old: str, new: str, told: list[str], tmp_pa
     assert old in DCB[object]
     said = {**DCB, object: DCB[object].replace(old, new)}
     assert Says(tool_answers(said)).check(probes, tmp_path) == (told, [])
+
+
+BUFFERS = "Receive buffer size (bytes): {},{},0,0,0,0,0,0,max_buffer_size=524032\n"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        ((131072, 262144), []),
+        ((131072, 131072), ["eth0 priority 3 headroom: 131072"]),
+        ((65536, 262144), [f"eth0 priority {p} headroom: 65536" for p in (0, 1, 2, 4, 5, 6, 7)]),
+    ],
+)
+@pytest.mark.parametrize("tool", ["mlnx_qos", "dcb"])
+def test_sizes_of_receive_buffers(tool: str, sizes: tuple[int, int], told: list[str], tmp_path: Path) -> None:
+    """One size is that of all priorities of the buffer."""
+    wanted, hw = HOSTS["mlx5 card"]
+    probes = tuple(one for one in platforms.probes(wanted, hw) if one.key.endswith(".headroom"))
+    listed = f'{{"prio_buffer":[0,0,0,1,0,0,0,0],"buffer_size":[{sizes[0]},{sizes[1]},0,0,0,0,0,0]}}'
+    said = {"qos": BUFFERS.format(*sizes)} if tool == "mlnx_qos" else {"buffer": listed}
+    assert Says(tool_answers(said)).check(probes, tmp_path) == (told, [])
+    untold = [f"eth0 priority {priority} headroom" for priority in range(8)]
+    assert Says(tool_answers({"qos": "Receive buffer size"})).check(probes, tmp_path)[1] in (
+        untold,
+        untold[:1],
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "told", "unknown"),
+    [
+        ("ATS_ENABLED 0\nCNP_DSCP 48\n", [], []),
+        ("ATS_ENABLED 0\nCNP_DSCP 4\n", ["eth0 NV CNP_DSCP: 4"], []),
+        (
+            "ATS_ENABLED 1 now, 0 after a reset\nCNP_DSCP 48 now, 4 after a reset\n",
+            ["eth0 NV ATS_ENABLED: 1 now, 0 after a reset", "eth0 NV CNP_DSCP: 48 now, 4 after a reset"],
+            [],
+        ),
+        ("ATS_ENABLED 0\n", [], ["eth0 NV CNP_DSCP"]),
+        (1, [], ["eth0 NV ATS_ENABLED", "eth0 NV CNP_DSCP"]),
+    ],
+)
+def test_memory_of_a_card(said: str | int, told: list[str], unknown: list[str], tmp_path: Path) -> None:
+    """Right is what is in force and stays so: a setting that waits for a reset is told with both values."""
+    wanted, hw = HOSTS["mlx5 card"]
+    probes = tuple(one for one in platforms.probes(wanted, hw) if one.key.startswith("nic.nv."))
+    (argv,) = {one.readings[0].argv for one in probes}
+    assert argv == ("eth0", "{bdf}", "ATS_ENABLED", "CNP_DSCP")
+    found = Says({"eth0 device ATS_ENABLED CNP_DSCP": said}).rows(probes, tmp_path)
+    names = [f"{one['port']} {one['setting']}: {one['found']}" for one in found[0]]
+    assert (names, [f"{one['port']} {one['setting']}" for one in found[1]]) == (told, unknown)
+    assert all("reset of the card" in one["help"] for one in found[0])
 
 
 def test_without_entries_dcb_means_trust_pcp(tmp_path: Path) -> None:

@@ -232,6 +232,8 @@ class Reading:
     """Where given, a number counts as the word of the largest step that is not above it; sorted."""
     places: tuple[int, ...] = ()
     """Where given, the place of each word of a list that belongs into a table."""
+    source: tuple[int, ...] = ()
+    """Instead of `places`: the word of a list that each place takes; several may take the same one."""
 
 
 @dataclass(frozen=True, slots=True)

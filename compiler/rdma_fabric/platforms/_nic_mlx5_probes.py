@@ -6,6 +6,8 @@ Patterns of tool output are those of `_nic_mlx5_read`; a value that no tool of t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
 from typing import Final
 
 from rdma_fabric.hardware import Hardware, PortHardware
@@ -15,6 +17,7 @@ from rdma_fabric.platforms._contract import Probe, Reading
 from rdma_fabric.platforms._nic_mlx5_knobs import PARAMETERS, gbps
 from rdma_fabric.state import (
     Absent,
+    Amount,
     ClassState,
     Maybe,
     NodeState,
@@ -22,8 +25,10 @@ from rdma_fabric.state import (
     Share,
     pfc_priorities,
 )
+from rdma_fabric.templating import render
 
 _NIC: Final = "mlx5"
+_RESET: Final = "NV settings count after a reset of the card, which nobody makes but you"
 _PRIORITIES_OF_TC: Final = r"[^\n]*(?P<at>(?:\n[ \t]+priority:[ \t]+\d)*)"
 """What follows the values of a traffic class in the print of mlnx_qos: the priorities that it serves."""
 
@@ -36,9 +41,14 @@ def probes(wanted: NodeState, hw: Hardware) -> tuple[Probe, ...]:
         if state is not None:
             one = _Port(port, state.settings)
             found += common.rdma_mtu(port, state.settings, host.NETDEV_BOUND)
-            found += [*one.classification(), *one.classes(), *one.ethtool(), *one.dcqcn()]
+            found += [*one.classification(), *one.classes(), *one.ethtool(), *one.dcqcn(), *one.memory()]
             found += common.rdma_cm(port, state.settings)
     return tuple(found)
+
+
+@cache
+def _nv_script() -> str:
+    return render("nic_mlx5/read_nv.sh.j2", None)
 
 
 class _Port:
@@ -129,6 +139,29 @@ class _Port:
             self._mlnx(r"^\s+buffer((?:[ \t]+\d+){8})\s*$"),
             self._dcb("buffer", r'"prio_buffer":\s*\[([^\]]*)\]'),
         )
+
+        yield from self._buffers()
+
+    def _buffers(self) -> Iterator[Probe]:
+        """Sizes of receive buffers that the intent gives, told for every priority of a buffer."""
+        groups = tuple(one.group for one in self.qos.classes if isinstance(one.group, int))
+        if len(groups) != len(self.qos.classes):
+            return
+        sizes = r"^Receive buffer size \(bytes\):[ \t]*((?:\d+,){8})"
+        readings = (self._mlnx(sizes), self._dcb("buffer", r'"buffer_size":\s*\[([^\]]*)\]'))
+        yield from self._each(
+            "headroom",
+            lambda one: str(one.headroom.value) if isinstance(one.headroom, Amount) else "",
+            *(replace(one, source=groups) for one in readings),
+        )
+
+    def memory(self) -> Iterator[Probe]:
+        """NV settings: right is what is in force and stays so after the next reset."""
+        pairs = [(name, one) for name, one in self.settings.nic.nv if isinstance(one, str)]
+        argv = (self.port.name, "{bdf}", *(name for name, _ in pairs))
+        for name, wish in pairs:
+            reading = Reading(rf"^{name} (.+)$", argv, _nv_script())
+            yield self._probe(f"nic.nv.{name}", wish, reading, help=_RESET)
 
     def _each(self, field: str, right: Callable[[ClassState], str], *readings: Reading) -> Iterator[Probe]:
         """One probe for all eight priorities, told one by one; none where no priority has a wish."""
