@@ -15,6 +15,7 @@ import pytest
 from rdma_fabric import platforms
 from rdma_fabric.checker import build
 from rdma_fabric.checker.waivers import apply_waivers, waive
+from rdma_fabric.cli import main
 from rdma_fabric.cli.common import load
 from rdma_fabric.drift import find_drift
 from rdma_fabric.findings import HEALTH, Finding, InputError, Place, Severity, health_check
@@ -185,7 +186,7 @@ def test_pause_above_the_mark_of_the_intent_is_an_error(mark: int, severity: str
     assert found[0].wanted == f"below {mark}/s"
 
 
-@pytest.mark.parametrize(("drops", "told_too"), [(30, False), (29, True)])
+@pytest.mark.parametrize(("drops", "told_too"), [(15, False), (14, True)])
 def test_discards_that_classes_explain_are_not_told_again(drops: int, told_too: bool) -> None:
     found = findings(scene(("gpu01", count("discards"), 30), ("gpu01", count("drops", priority=0), drops)))
     assert [one.name for one in found] == (["discards-grow"] if told_too else [])
@@ -648,6 +649,19 @@ def test_the_verdict_of_other_formats_names_every_check(tmp_path: Path) -> None:
     assert '<testsuites name="fabric verify"' in junit
     assert 'name="FAB111 link-slow"' in junit
     assert common.report("markdown", verdict).startswith("## fabric verify: demo\n")
+
+
+def test_explain_tells_what_a_finding_means(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "frame-errors"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("FAB102 frame-errors (error, step counters of `fabric verify`)\n\n")
+    assert main(["explain", "frame-erors"]) == 2
+    assert "did you mean frame-errors?" in capsys.readouterr().err
+
+
+def test_an_unknown_step_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(ROOT / "inventory" / "demo"), "--only", "counters,speeds"]) == 2
+    assert "no step 'speeds'" in capsys.readouterr().err
 
 
 def test_codes_and_names_are_unique_and_found() -> None:

@@ -23,7 +23,9 @@ from rdma_fabric.assets import templates
 from rdma_fabric.checker import build
 from rdma_fabric.cli.common import load
 from rdma_fabric.hardware import Hardware
+from rdma_fabric.platforms._contract import Reaching, Vital
 from rdma_fabric.state import NodeState, Observation, PortState
+from rdma_fabric.vitals import Ping
 from tests.support import mutant
 
 CASES = sorted((Path(__file__).parents[1] / "golden").glob("*/input/fabric.yaml"))
@@ -69,6 +71,7 @@ def _everything(part: str) -> Iterator[Any]:
         seen.add(key)
         own = platforms.platform(part)
         yield own.questions(hw)
+        yield from _health(own, hw)
         for wanted in states:
             for artifact in own.artifacts(wanted, hw):
                 context = artifact.context if artifact.context is not None else own.context(wanted, hw)
@@ -78,6 +81,15 @@ def _everything(part: str) -> Iterator[Any]:
             for new in states:
                 change = own.change(Observation(old, old), new, hw)
                 yield change.lines, change.stage, change.commit, change.undo, change.save
+
+
+def _health(own: Any, hw: Hardware) -> Iterator[Any]:
+    """What a platform is asked about its health, and what it is given to run."""
+    if isinstance(own, Vital):
+        yield own.vital_questions(hw)
+    if isinstance(own, Reaching):
+        yield own.path_questions((Ping("eth0", "192.0.2.1", 4192),))
+        yield own.program_script("true", 5)
 
 
 def _otherwise(state: NodeState) -> NodeState:
