@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
 
@@ -112,4 +113,6 @@ def test_the_first_run_is_undone(fabric: Fabric) -> None:
     assert "rdma_ucm" not in fabric.somebody("gpu01", "cat /etc/modules-load.d/90-fabric.conf")
     assert "rdma_ucm" in fabric.somebody("gpu01", "lsmod")
     assert fabric.somebody("gpu01", "cat /sys/class/net/eth0/mtu") == "1500\n"
+    judged = json.loads(fabric.somebody("gpu01", "fabric-host check --format json; true"))
+    assert judged["wrong"] == [] and judged["checked"] > 10, judged
     fabric.apply(*LIMIT, status=0)
