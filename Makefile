@@ -46,7 +46,7 @@ docs: setup ## the parts of the documentation that follow from the code
 mutants: setup ## takes template lines away that only the platforms' own tests can miss (minutes)
 	$(BIN)/python scripts/mutants
 
-bench: setup ## seconds and peak memory at 1,000, 4,000 and 16,400 hosts
+bench: setup ## seconds and peak memory at 1,000, 4,000 and 16,400 hosts; what a push to hosts costs
 	$(BIN)/pytest -m benchmark -s
 
 wheel: setup ## dist/: sdist, and the wheel built from it
