@@ -240,7 +240,8 @@ def _compared(
     from rdma_fabric.views.output import count
 
     if desk.options.baseline:
-        kept = baseline.save(_file(desk.options), judgements, now.strftime("%Y-%m-%d %H:%M:%SZ"))
+        stamp = now.strftime("%Y-%m-%d %H:%M:%SZ")
+        kept = baseline.save(_file(desk.options), judgements, scene.second, stamp)
         desk.out.say(f"baseline: {count(kept, 'number')} kept")
         return ()
     if desk.base is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rdma_fabric.findings import Finding, InputError, Place, Position, Severity, input_finding
 from rdma_fabric.health.types import Judgement, Metric, Scene, finding, in_service
@@ -14,6 +14,7 @@ from rdma_fabric.inventory.types import End
 
 FILE: Final = "verify/baseline.json"
 """Below DIR/.fabric, or DIR/.fabric/lab for a lab."""
+RATE: Final = "/s"
 QUIET: Final = 1.0
 """Events a second that say nothing: a rate is worse only by more than this."""
 
@@ -24,6 +25,14 @@ class Baseline:
 
     saved: str
     values: Mapping[str, float]
+    units: Mapping[str, str] = field(default_factory=dict)
+    nodes: frozenset[str] = frozenset()
+    """Whose counters were read: a rate of theirs that is not kept was 0."""
+
+    def of(self, name: str, now: Metric) -> float | None:
+        """The number of that name; None where it was not measured."""
+        quiet = now.unit == RATE and all(place.node in self.nodes for place in now.places)
+        return self.values.get(name, 0.0 if quiet else None)
 
 
 def load(path: Path) -> Baseline | None:
@@ -32,7 +41,13 @@ def load(path: Path) -> Baseline | None:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["version"] != 1:
             raise ValueError
-        return Baseline(str(data["saved"]), {str(key): float(one) for key, one in data["metrics"].items()})
+        rows = {str(name): (float(one["value"]), str(one["unit"])) for name, one in data["metrics"].items()}
+        return Baseline(
+            str(data["saved"]),
+            {name: value for name, (value, _) in rows.items()},
+            {name: unit for name, (_, unit) in rows.items()},
+            frozenset(map(str, data["nodes"])),
+        )
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -41,11 +56,22 @@ def load(path: Path) -> Baseline | None:
         raise InputError([input_finding("file", "is not a baseline of `fabric verify`", at, help)]) from None
 
 
-def save(path: Path, judgements: Iterable[Judgement], now: str) -> int:
-    """Writes the numbers over those of the same names; how many were measured."""
-    old = load(path)
-    new = {name: round(one.value, 3) for step in judgements for name, one in step.metrics.items()}
-    data: dict[str, Any] = {"version": 1, "saved": now, "metrics": {**(old.values if old else {}), **new}}
+def save(path: Path, judgements: Iterable[Judgement], nodes: Iterable[str], now: str) -> int:
+    """Writes the numbers over those of the same names; how many were measured. `nodes`: whose counters were
+    read twice, whose old rates are forgotten."""
+    old = load(path) or Baseline("", {})
+    read = frozenset(nodes)
+    kept = {
+        name: {"value": value, "unit": old.units.get(name, "")}
+        for name, value in old.values.items()
+        if old.units.get(name) != RATE or name.partition(" ")[0] not in read
+    }
+    new = {
+        name: {"value": round(one.value, 3), "unit": one.unit}
+        for step in judgements
+        for name, one in step.metrics.items()
+    }
+    data = {"version": 1, "saved": now, "nodes": sorted(old.nodes | read), "metrics": kept | new}
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     beside = path.with_suffix(".new")
     beside.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", encoding="utf-8")
@@ -61,7 +87,7 @@ def compare(
     for step in judgements:
         told = {place for one in step.findings if one.severity is Severity.ERROR for place in one.places}
         for name, now in step.metrics.items():
-            was = base.values.get(name)
+            was = base.of(name, now)
             if was is not None and _worse(was, now, margin) and not _told(now, told):
                 found.append(_finding(scene, step, name, was, now, margin))
     return tuple(found)

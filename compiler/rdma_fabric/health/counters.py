@@ -59,11 +59,10 @@ def judge(scene: Scene, pause_mark: int | None) -> Judgement:
     for port in ports.values():
         findings += _Judge(scene, port, ports, pause_mark).findings()
     metrics = {
-        f"{port.end} {kind}": Metric(
-            sum(one.per_s for one in port.of(kind)), "/s", places=(Place(port.end.node, port.end.port),)
-        )
+        f"{port.end} {kind}": Metric(grown, "/s", places=(Place(port.end.node, port.end.port),))
         for port in ports.values()
         for kind in _SOUND
+        if (grown := sum(one.per_s for one in port.of(kind)))
     }
     return Judgement("counters", len(ports), tuple(findings), gaps.rows(), metrics)
 
@@ -156,7 +155,7 @@ class _Judge:
             "RDMA packets were lost or came out of order",
             "look for drops on their way; with adaptive routing out-of-order packets are normal",
         )
-        yield from self._simple("congestion", ("marks", "waits"), "congestion", "none, unless steady")
+        yield from self._congestion()
 
     def _one(
         self,
@@ -179,6 +178,7 @@ class _Judge:
             help=help,
             peer=self.scene.peer(end),
             reason=reason,
+            setting=", ".join(dict.fromkeys(one.count.kind for one in grown)),
             position=self.scene.where(end),
             severity=severity,
             active=in_service(self.port.view.node_state),
@@ -205,6 +205,16 @@ class _Judge:
                 f"packets of lossless priority {names} were dropped",
                 "compare PFC, headroom and cable length of both ends: `fabric check --live`",
             )
+
+    def _congestion(self) -> Iterator[Finding]:
+        """What a fabric without fault does under load: marks, waits, drops in classes that may drop."""
+        lossy = [
+            one
+            for one in self.port.of("drops")
+            if one.priority >= 0 and one.priority not in self.port.lossless
+        ]
+        if grown := [*self.port.of("marks", "waits"), *lossy]:
+            yield self._one("congestion", grown, "congestion", "none, unless it is steady")
 
     def _storms(self) -> Iterator[Finding]:
         if grown := self.port.of("storms"):
@@ -240,8 +250,9 @@ class _Judge:
         The two are read one after the other, so that they may differ while they grow: only more than twice
         as many says that something else was discarded.
         """
-        grown = self.port.of("discards")
-        told = sum(one.by for one in self.port.of("drops"))
+        drops = self.port.of("drops")
+        grown = [*self.port.of("discards"), *(one for one in drops if one.priority < 0)]
+        told = sum(one.by for one in drops if one.priority >= 0)
         if sum(one.by for one in grown) > 2 * told:
             strict = self.port.view.wishes.rdma.transport == "infiniband"
             yield self._one(

@@ -110,7 +110,9 @@ def _link(
             down.append(end)
         elif isinstance(found, int) and found > 0:
             known[end] = found
-            metrics[f"{end} speed"] = Metric(float(found), "G", True, (Place(end.node, end.port),))
+            spec = scene.inventory.nodes[end.node].spec.ports.get(end.port)
+            if spec is None or not spec.speed_gbps:  # with a plan, the plan is the mark
+                metrics[f"{end} speed"] = Metric(float(found), "G", True, (Place(end.node, end.port),))
         else:
             why = "could not be read" if found is UNKNOWN else "a virtual port has none"
             gaps.add("speed", why, Place(end.node, end.port))
