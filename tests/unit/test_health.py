@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import signal
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -28,6 +29,9 @@ from rdma_fabric.observe import Sign
 from rdma_fabric.plan.changes import Target
 from rdma_fabric.resolve import Resolved
 from rdma_fabric.state import NodeState, Observation
+from rdma_fabric.transport.credentials import Secrets
+from rdma_fabric.transport.errors import TransportError
+from rdma_fabric.transport.targets import Target as Address
 from rdma_fabric.views.output import Output
 from rdma_fabric.views.verify_text import verdict_of, verify_json, verify_text
 from rdma_fabric.vitals import Count, Kind, Loaded, Pong, Vitals
@@ -683,3 +687,32 @@ def test_codes_and_names_are_unique_and_found() -> None:
     for one in HEALTH:
         assert health_check(one.code) is health_check(one.name) is one
     assert Severity.ERROR > Severity.WARNING
+
+
+def test_an_interrupt_closes_what_is_open_and_lets_nothing_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+
+    class Fake:
+        def __enter__(self) -> Fake:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            closed.append("left")
+
+        def close(self) -> None:
+            closed.append("closed")
+
+    monkeypatch.setattr(load_step, "open_session", lambda *_: Fake())
+    opened, at = load_step._Open(), Address("gpu01", "192.0.2.1")
+    before = signal.getsignal(signal.SIGINT)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        load_step._interruptible(opened),
+        opened.of(at, "linux", Secrets({})),
+    ):
+        signal.raise_signal(signal.SIGINT)
+    assert closed == ["closed", "left"]
+    with pytest.raises(TransportError), opened.of(at, "linux", Secrets({})):
+        pytest.fail("it began")
+    assert opened.sessions == []
+    assert signal.getsignal(signal.SIGINT) is before

@@ -19,6 +19,7 @@ from rdma_fabric.state import Mtu, NodeState, Observation, PortSettings, PortSta
 from rdma_fabric.transport.credentials import Secrets
 from rdma_fabric.transport.session import open_session
 from rdma_fabric.transport.targets import Target
+from rdma_fabric.vitals import Count, Vitals
 from tests.support.ssh_server import Server, run_with_sh
 
 HARDWARE = Hardware(("toy",))
@@ -69,6 +70,34 @@ def test_nodes_are_read_and_equal_states_are_one_object(toy: _Toy, tmp_path: Pat
     assert len(states) == 3 and states[0].ports[0].settings.mtu.ip == 9000
     assert states[0] is states[1] is states[2]
     assert sorted(told) == list(names)
+
+
+def test_state_and_counters_come_in_one_session(
+    toy: _Toy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What both ask is asked once; the second read asks for counters alone."""
+    asked: list[tuple[str, ...]] = []
+
+    def vitals(answers: Mapping[str, str], hw: Hardware) -> Vitals:
+        asked.append(tuple(answers))
+        return Vitals((Count("eth0", "crc", int(answers["echo 9000"]), "crc"),))
+
+    monkeypatch.setattr(platforms, "vital_questions", lambda hw: ("echo 9000", "echo more"))
+    monkeypatch.setattr(platforms, "vitals", vitals)
+    with Server(run_with_sh) as server:
+        nodes = {"n1": server.target(tmp_path, "n1")}
+        first = observing.observe_vitals(["n1"], _plans("n1"), nodes, _secrets())["n1"]
+        assert server.connections == 1
+        second = observing.read_vitals(["n1", "n2"], _plans("n1"), nodes, _secrets())
+        answers = observing.ask({"n1": ("echo hello",)}, _plans("n1"), nodes, _secrets())
+    assert isinstance(first, observing.Seen)
+    assert first.observation.running.ports[0].settings.mtu.ip == 9000
+    assert first.sign.vitals.counts[0].value == 9000
+    assert asked == [("echo 9000", "echo two words; echo warn >&2", "echo more"), ("echo 9000", "echo more")]
+    assert isinstance(second["n1"], observing.Sign)
+    assert second["n1"].at > first.sign.at
+    assert isinstance(second["n2"], Failure)
+    assert answers == {"n1": {"echo hello": "hello\n"}}
 
 
 def test_the_digest_is_the_platforms_or_made_of_the_states(toy: _Toy, tmp_path: Path) -> None:

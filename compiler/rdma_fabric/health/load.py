@@ -18,7 +18,7 @@ from rdma_fabric.health.types import Gaps, Judgement, Metric, Scene, finding, in
 from rdma_fabric.intent.models import NcclMark
 from rdma_fabric.inventory.types import End
 from rdma_fabric.transport.credentials import Secrets
-from rdma_fabric.transport.errors import Failure
+from rdma_fabric.transport.errors import Failure, TransportError
 from rdma_fabric.transport.fleet import on_each
 from rdma_fabric.transport.session import Session, open_session
 from rdma_fabric.transport.targets import Target
@@ -38,6 +38,7 @@ class _Open:
 
     sessions: list[Session] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    ended: bool = False
 
     @contextmanager
     def of(self, target: Target, base: str, secrets: Secrets) -> Iterator[Session]:
@@ -45,6 +46,8 @@ class _Open:
             with self.lock:
                 self.sessions.append(session)
             try:
+                if self.ended:  # interrupted before it began
+                    raise TransportError("closed", "interrupted")
                 yield session
             finally:
                 with self.lock:
@@ -52,6 +55,7 @@ class _Open:
 
     def close(self) -> None:
         with self.lock:
+            self.ended = True
             left = list(self.sessions)
         for session in left:
             session.close()
@@ -99,7 +103,8 @@ def rounds(chosen: Iterable[Path], workers: int) -> tuple[tuple[Path, ...], ...]
                 now.append(path)
                 busy |= {path.a, path.b}
         found.append(tuple(now))
-        left = [path for path in left if path not in now]
+        taken = set(now)
+        left = [path for path in left if path not in taken]
     return tuple(found)
 
 

@@ -86,9 +86,10 @@ def speed(scene: Scene) -> Judgement:
     findings: list[Finding] = []
     metrics: dict[str, Metric] = {}
     judged = 0
+    asked = set(scene.names)
     for link in dict.fromkeys(link for _, link in scene.cables.values()):
         ends = [end for end in (link.a, link.b) if end.node in scene.observations]
-        if not {link.a.node, link.b.node} & set(scene.names) or not ends:
+        if not {link.a.node, link.b.node} & asked or not ends:
             continue
         known, down = _link(scene, ends, gaps, metrics)
         judged += bool(known or down)
