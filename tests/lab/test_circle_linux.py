@@ -466,6 +466,17 @@ def test_a_reloaded_driver_brings_its_mtu_back(one: Lab) -> None:
     assert [port.settings.mtu.ip for port in seen.running.ports] == [9000, 9000, 4200]
 
 
+def test_an_rdma_driver_that_is_loaded_anew_brings_its_settings_back(one: Lab) -> None:
+    """Its netdevs stay, so that no unit of theirs starts; udev tells of the RDMA devices."""
+    one.to(WISH)
+    wanted = one.realize(WISH)
+    one.host.somebody("rmmod mlx5_ib; modprobe mlx5_ib")
+    assert differences(wanted, one.observe().running) == ()
+    one.host.somebody("rm /etc/udev/rules.d/90-fabric-rdma.rules; rmmod mlx5_ib; modprobe mlx5_ib")
+    lost = paths(differences(wanted, one.observe().running))
+    assert {f"ports.{port}.marking.rdma_cm_tos" for port in ("eth0", "eth1")} <= lost
+
+
 def test_bridges_and_the_management_port_are_not_touched(one: Lab) -> None:
     shown = "ip -o link show mgmt0; ip -4 -o addr show mgmt0; sysctl -a -r mgmt0"
     before = run(one.host, shown)[1]

@@ -32,6 +32,8 @@ MARK: Final = "managed by fabric"
 QOS_PROGRAM: Final = "/usr/local/sbin/fabric-qos"
 QOS_UNIT: Final = "/etc/systemd/system/fabric-qos@.service"
 QOS_FOLDER: Final = "/etc/fabric/qos"
+RDMA_UNIT: Final = "/etc/systemd/system/fabric-rdma@.service"
+RDMA_RULE: Final = "/etc/udev/rules.d/90-fabric-rdma.rules"
 
 NETDEV_BOUND: Final[Mapping[int, int]] = {4096: 4192, 2048: 2144, 1024: 1120, 512: 608, 256: 352}
 """RDMA MTU -> least netdev MTU: the kernel's iboe_get_mtu takes 96 bytes off (Linux 6.1

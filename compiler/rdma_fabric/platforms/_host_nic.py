@@ -64,7 +64,7 @@ class Nic:
         hw: Hardware,
         knobs: Callable[[PortSettings, PortHardware], Mapping[str, str]],
     ) -> tuple[Artifact, ...]:
-        """The program, its unit, the library and one settings file per port that has any."""
+        """The program, what starts it, the library and one settings file per port that has any."""
         found = []
         for port in host.ports_of(hw, self.word):
             state = wanted.port(port.name)
@@ -74,16 +74,9 @@ class Nic:
                 context = qos_file.Context(rows=tuple({**head, **rows}.items()))
                 path = f"{host.QOS_FOLDER}/{port.name}.conf".removeprefix("/")
                 found.append(Artifact("_shared/host/port.conf.j2", path, 0o644, context))
-        return (*self._files(), *found) if found else ()
-
-    def _files(self) -> tuple[Artifact, ...]:
-        program, unit = qos_file.common_files()
-        rows: tuple[tuple[Put, str, Any], ...] = (
-            (program, "_shared/host/fabric-qos.sh.j2", qos_file.Context()),
-            (unit, "_shared/host/fabric-qos@.service.j2", qos_file.Context()),
-            (self.put(), self.template, self.library),
-        )
-        return tuple(Artifact(name, put.path.removeprefix("/"), put.mode, of) for put, name, of in rows)
+        put = self.put()
+        library = Artifact(self.template, put.path.removeprefix("/"), put.mode, self.library)
+        return (*qos_file.common_artifacts(), library, *found) if found else ()
 
     def realized(
         self,

@@ -12,7 +12,7 @@ from typing import Final
 
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _host_files as host
-from rdma_fabric.platforms._contract import Call, Change, Disturbance, Put, Step
+from rdma_fabric.platforms._contract import Artifact, Call, Change, Disturbance, Put, Step
 from rdma_fabric.state import (
     UNKNOWN,
     Absent,
@@ -110,11 +110,23 @@ def settings_file(port: str, rows: Mapping[str, str]) -> Put:
     return host.put(f"{host.QOS_FOLDER}/{port}.conf", "_shared/host/port.conf.j2", text)
 
 
+_COMMON: Final = (
+    (host.QOS_PROGRAM, "_shared/host/fabric-qos.sh.j2", 0o755),
+    (host.QOS_UNIT, "_shared/host/fabric-qos@.service.j2", 0o644),
+    (host.RDMA_UNIT, "_shared/host/fabric-rdma@.service.j2", 0o644),
+    (host.RDMA_RULE, "_shared/host/fabric-rdma.rules.j2", 0o644),
+)
+
+
 def common_files() -> tuple[Put, ...]:
-    """The program and its unit, which all NIC parts share."""
-    return (
-        host.put(host.QOS_PROGRAM, "_shared/host/fabric-qos.sh.j2", Context(), 0o755),
-        host.put(host.QOS_UNIT, "_shared/host/fabric-qos@.service.j2", Context()),
+    """The program and what starts it for a netdev and for an RDMA device; all NIC parts share them."""
+    return tuple(host.put(path, template, Context(), mode) for path, template, mode in _COMMON)
+
+
+def common_artifacts() -> tuple[Artifact, ...]:
+    """The same files for `compile`."""
+    return tuple(
+        Artifact(template, path.removeprefix("/"), mode, Context()) for path, template, mode in _COMMON
     )
 
 

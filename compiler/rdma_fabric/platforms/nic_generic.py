@@ -128,7 +128,7 @@ class NicGeneric:
         return qos_file.Context()
 
     def artifacts(self, wanted: NodeState, hw: Hardware) -> tuple[Artifact, ...]:
-        """The program, its unit and one settings file per port that has any."""
+        """The program, what starts it and one settings file per port that has any."""
         found = []
         for port in host.ports_of(hw, _NIC):
             state = wanted.port(port.name)
@@ -137,14 +137,7 @@ class NicGeneric:
                 context = qos_file.Context(rows=tuple({**_head(port), **rows}.items()))
                 path = f"{host.QOS_FOLDER}/{port.name}.conf".removeprefix("/")
                 found.append(Artifact("_shared/host/port.conf.j2", path, 0o644, context))
-        if not found:
-            return ()
-        program, unit = host.QOS_PROGRAM.removeprefix("/"), host.QOS_UNIT.removeprefix("/")
-        return (
-            Artifact("_shared/host/fabric-qos.sh.j2", program, 0o755),
-            Artifact("_shared/host/fabric-qos@.service.j2", unit),
-            *found,
-        )
+        return (*qos_file.common_artifacts(), *found) if found else ()
 
     def probes(self, wanted: NodeState, hw: Hardware) -> tuple[Probe, ...]:
         """RDMA MTU and RDMA-CM marking of the ports."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import _host_files as host
@@ -238,8 +238,8 @@ class NicMlx5:
         return Library()
 
     def artifacts(self, wanted: NodeState, hw: Hardware) -> tuple[Artifact, ...]:
-        """The program, its unit, the mlx5 library and one settings file per port."""
-        found = [_artifact(step, template) for step, template in _files()]
+        """The program, what starts it, the mlx5 library and one settings file per port."""
+        found = []
         for port in host.ports_of(hw, _NIC):
             state = wanted.port(port.name)
             rows = knobs.knobs_of(state.settings, port) if state is not None else {}
@@ -249,7 +249,10 @@ class NicMlx5:
                 path = f"{host.QOS_FOLDER}/{port.name}.conf".removeprefix("/")
                 found.append(Artifact("_shared/host/port.conf.j2", path, 0o644, context))
         ports = host.ports_of(hw, _NIC)
-        return (*(found if len(found) > len(_files()) else ()), *nv.artifacts(wanted, ports))
+        if found:
+            library = Artifact("nic_mlx5/mlx5.sh.j2", _LIBRARY.removeprefix("/"), 0o644, Library())
+            found = [*qos_file.common_artifacts(), library, *found]
+        return (*found, *nv.artifacts(wanted, ports))
 
     def probes(self, wanted: NodeState, hw: Hardware) -> tuple[Probe, ...]:
         """QoS and marking of the ports."""
@@ -299,20 +302,6 @@ def _replaceable(seen: Observation, ports: Iterable[PortHardware]) -> dict[str, 
 
 def _library() -> Put:
     return host.put(_LIBRARY, "nic_mlx5/mlx5.sh.j2", Library())
-
-
-def _files() -> tuple[tuple[Put, str], ...]:
-    program, unit = qos_file.common_files()
-    return (
-        (program, "_shared/host/fabric-qos.sh.j2"),
-        (unit, "_shared/host/fabric-qos@.service.j2"),
-        (_library(), "nic_mlx5/mlx5.sh.j2"),
-    )
-
-
-def _artifact(step: Put, template: str) -> Artifact:
-    context: Any = Library() if template.startswith("nic_") else qos_file.Context()
-    return Artifact(template, step.path.removeprefix("/"), step.mode, context)
 
 
 def _facts(parts: Mapping[str, Section], port: PortHardware, stack: str) -> dict[str, str]:
