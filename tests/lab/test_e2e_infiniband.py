@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.judge("opensm")]
 
 POD = REPOSITORY / "inventory" / "ib-pod"
 FOREIGN = (
-    "sweep_on_trap FALSE\nsminfo_polling_timeout 500\n"
+    "sweep_on_trap FALSE\nmax_wire_smps 8\nsminfo_polling_timeout 1500\n"
     "# SHARP belongs to another team\nsharp_enabled 2\nlog_flags 0x03\n"
 )
 A = tuple(f"gpu{number:02d}" for number in range(1, 9))
@@ -71,6 +71,12 @@ def role(pod: Fabric, node: str) -> str:
     return f"{found.group(2)} {found.group(1)}" if found else "none"
 
 
+def table(pod: Fabric, node: str) -> dict[str, str]:
+    """Port GUID -> LID in the table that the node's OpenSM would start with."""
+    rows = ask(pod, node, "cat /var/cache/opensm/guid2lid").split("\n\n")
+    return {words[0]: words[1] for row in rows if len(words := row.split()) == 3}
+
+
 def groups(pod: Fabric, node: str) -> dict[str, tuple[str, str]]:
     """P_Key of each IPoIB group -> (Mtu, SL)."""
     text = ask(pod, node, "saquery -g")
@@ -114,6 +120,12 @@ def test_the_subnet_is_programmed(pod: Fabric) -> None:
     assert {lanes(pod, name) for name in (*A, *B)} == {LANES}
     arbitration = ask(pod, "gpu01", "smpquery -D vlarb 0 1")
     assert re.search(r"Low priority.*\n.*\n.*\|0x80\|0xC0\|", arbitration)
+
+
+def test_both_managers_remember_the_same_lids(pod: Fabric) -> None:
+    master, standby = (table(pod, name) for name in MANAGERS)
+    assert len(master) == 16 + 2 + 6 and standby == master
+    assert master["0x0002c90300000101"] == f"0x{int(lid(pod, 'gpu01')):04x}"
 
 
 def test_nothing_is_left_to_do(pod: Fabric) -> None:
@@ -187,21 +199,60 @@ def test_a_file_that_nobody_loaded_is_noticed(pod: Fabric) -> None:
 def test_killing_the_master_hands_over(pod: Fabric) -> None:
     before = snapshot(pod)
     ask(pod, "sm01", "pkill -KILL -x opensm")
-    wait_for(lambda: role(pod, "sm02") == "SMINFO_MASTER 13", seconds=30)
+    wait_for(lambda: role(pod, "sm02") == "SMINFO_MASTER 13")
     assert snapshot(pod) == before
     assert groups(pod, "sm02")["0x8010"] == ("0x85", "0x1")
     seen = pod.drift(status=1).drifts
     rows = {row[2:] for row in seen["sm01"]}
     assert ("subnet manager running", "off", "on") in rows
     assert ("running", "", "subnet manager role", "master", "standby") in seen["sm02"]
-    # Both stopped: on ibsim a manager that returns is not handed the subnet back (traps are off).
-    ask(pod, "sm02", "pkill -TERM -x opensm; sleep 1")
-    done = pod.apply(*ONLY_MANAGERS, "--allow", "loss", status=0)
-    assert done.statuses == dict.fromkeys(MANAGERS, "applied")
-    wait_for(lambda: role(pod, "sm01") == "SMINFO_MASTER 14", seconds=30)
-    wait_for(lambda: role(pod, "sm02") == "SMINFO_STANDBY 13", seconds=30)
-    assert snapshot(pod) == before
+
+
+def test_a_master_that_returns_is_handed_the_subnet_back(pod: Fabric) -> None:
+    """With the same LIDs, although it remembers others (another's, and none for gpu02)."""
+    before = snapshot(pod)
+    wrong = f"0x0002c90300000101 0x{int(lid(pod, 'gpu05')):04x} 0x{int(lid(pod, 'gpu05')):04x}"
+    ask(pod, "sm01", f"printf '{wrong}\\n\\n' > /var/cache/opensm/guid2lid")
+    applying = pod.start("apply", "--lab", "--yes", *ONLY_MANAGERS, "--allow", "loss")
+    wait_for(lambda: role(pod, "sm01") == "SMINFO_STANDBY 14")
+    # On hardware its trap (144, SM priority changed) makes the master sweep; here somebody asks for it.
+    ask(pod, "sm02", "pkill -HUP -x opensm")
+    out, err = applying.communicate(timeout=300)
+    assert applying.returncode == 0, f"{out}\n{err}"
+    assert "applied: sm01" in out and "unchanged: sm02" in out
+    wait_for(lambda: role(pod, "sm01") == "SMINFO_MASTER 14")
+    wait_for(lambda: role(pod, "sm02") == "SMINFO_STANDBY 13")
+    wait_for(lambda: snapshot(pod) == before)
+    assert table(pod, "sm01") == table(pod, "sm02") and len(table(pod, "sm01")) == 24
+    wait_for(lambda: groups(pod, "sm01").get("0x8010") == ("0x85", "0x1"))
     assert pod.drift(status=0).drifts == {}
+
+
+def test_managers_that_both_stopped_start_with_the_lids_of_the_ports(pod: Fabric) -> None:
+    """The one that is to be master first; without a master the ports themselves are asked."""
+    before = snapshot(pod)
+    for name in MANAGERS:
+        ask(pod, name, "pkill -TERM -x opensm; sleep 1; rm /var/cache/opensm/guid2lid")
+    done = pod.apply(*ONLY_MANAGERS, "--allow", "loss", status=0)
+    assert re.search(r"wave 1 of 2: sm01\n(.*\n)*wave 2 of 2: sm02", done.err)
+    wait_for(lambda: role(pod, "sm01") == "SMINFO_MASTER 14")
+    wait_for(lambda: role(pod, "sm02") == "SMINFO_STANDBY 13")
+    assert snapshot(pod) == before and table(pod, "sm01") == table(pod, "sm02")
+    assert pod.drift(status=0).drifts == {}
+
+
+def test_a_standby_with_other_lids_is_mended_before_it_may_take_over(pod: Fabric) -> None:
+    wrong = "0x0002c90300000101 0x0007 0x0007"
+    ask(pod, "sm02", f"printf '{wrong}\\n\\n' > /var/cache/opensm/guid2lid")
+    seen = pod.drift(*ONLY_MANAGERS, status=1)
+    assert seen.drifts == {
+        "sm02": [("running", "", "subnet manager LIDs as the subnet has them", "off", "on")]
+    }
+    assert "/var/cache/opensm/guid2lid differs from the subnet at 24 of 24 ports" in seen.out
+    done = pod.apply(*ONLY_MANAGERS, status=0)
+    assert done.statuses == {"sm01": "unchanged", "sm02": "applied"}
+    assert table(pod, "sm01") == table(pod, "sm02")
+    assert pod.drift(*ONLY_MANAGERS, status=0).drifts == {}
 
 
 @pytest.mark.parametrize(
@@ -276,10 +327,10 @@ def test_a_reboot_brings_the_manager_back(pod: Fabric) -> None:
 
     ask(pod, "sm02", "pkill -TERM -x opensm; sleep 1")
     lab.reboot(pod.folder, "sm01")
-    wait_for(lambda: role(pod, "sm01") == "SMINFO_MASTER 14", seconds=30)
+    wait_for(lambda: role(pod, "sm01") == "SMINFO_MASTER 14")
     assert pod.drift("--limit", "sm01", status=0).drifts == {}
     pod.apply(*ONLY_MANAGERS, "--allow", "loss", status=0)
-    wait_for(lambda: role(pod, "sm02") == "SMINFO_STANDBY 13", seconds=30)
+    wait_for(lambda: role(pod, "sm02") == "SMINFO_STANDBY 13")
     assert pod.drift(*ONLY_MANAGERS, status=0).drifts == {}
 
 
@@ -292,3 +343,76 @@ def test_the_logs_hold_no_refusal(pod: Fabric) -> None:
         log = ask(pod, name, "grep -hE 'PARSE|ERR AC|Syntax|not realizable|retrying' /var/log/opensm.*.log")
         meant = ("no partition definition", "retrying with default", "ERR AC14")
         assert [line for line in log.splitlines() if not any(word in line for word in meant)] == []
+
+
+@pytest.fixture
+def faster(pod: Fabric) -> Iterator[None]:
+    """The plan says 400 Gbit/s of cables that have 200."""
+    path = pod.folder / "groups.yaml"
+    text = path.read_text(encoding="utf-8")
+    slow = (
+        "    gpus: 8\n    mtu_manager: networkd\n    ports:\n      ib0: {speed: 200G",
+        '"1/[1-4]": {speed: 200G',
+    )
+    changed = text
+    for old in slow:
+        assert changed.count(old) == 1
+        changed = changed.replace(old, old.replace("200G", "400G"))
+    path.write_text(changed, encoding="utf-8")
+    yield
+    path.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.usefixtures("faster")
+def test_a_link_below_the_plan_is_found(pod: Fabric) -> None:
+    found = pod.json("check", "--live", "--limit", "gpu01,leaf1").data["findings"]
+    slow = [one for one in found if one["code"] == "FAB038"]
+    assert [(one["found"], one["wanted"]) for one in slow] == [("200G", "400G")]
+    assert "gpu01" in str(slow[0]["places"])
+
+
+UFM = "/opt/ufm/files/conf/opensm"
+
+
+def test_a_manager_of_ufm_is_read_and_never_written(pod: Fabric) -> None:
+    """Its process reads files of its own, which are compared; the difference is told, to be handed over."""
+    intent(pod, "subnet_manager:\n", "subnet_manager:\n  owner: ufm\n")
+    for name in MANAGERS:
+        ask(
+            pod,
+            name,
+            f"pkill -TERM -x opensm; sleep 1; mkdir -p {UFM}; mv /etc/opensm/*.conf {UFM}; "
+            f"sed -i s,/etc/opensm/,{UFM}/, {UFM}/opensm.conf; "
+            f"setsid opensm -F {UFM}/opensm.conf >/dev/null 2>&1 </dev/null &",
+        )
+        wait_for(lambda name=name: role(pod, name) != "none")  # type: ignore[misc]
+    wait_for(lambda: role(pod, "sm01") == "SMINFO_MASTER 14")
+    wait_for(lambda: role(pod, "sm02") == "SMINFO_STANDBY 13")
+    assert pod.drift(*ONLY_MANAGERS, status=0).drifts == {}
+    intent(pod, "pkey: 0x0010\n      mtu: 4096", "pkey: 0x0010\n      mtu: 2048")
+    look = f"md5sum {UFM}/*.conf; ls /etc/opensm; pgrep -x opensm"
+    before = {name: ask(pod, name, look) for name in MANAGERS}
+    told = pod.run("diff", "--lab", *ONLY_MANAGERS, status=0).out
+    assert "ufm owns this subnet manager: hand the lines over to whoever runs it" in told
+    assert "ufm: partitions.conf: - tenantA=0x0010, ipoib, mtu=5, sl=1 :" in told
+    assert "ufm: partitions.conf: tenantA=0x0010, ipoib, mtu=4, sl=1 :" in told
+    seen = pod.drift(*ONLY_MANAGERS, status=1).drifts
+    assert {name: {row[2] for row in rows} for name, rows in seen.items()} == {
+        name: {"subnet manager partitions"} for name in MANAGERS
+    }
+    done = pod.apply(*ONLY_MANAGERS, "--allow", "reboot", status=1)
+    assert done.statuses == dict.fromkeys(MANAGERS, "unknown")
+    assert {name: ask(pod, name, look) for name in MANAGERS} == before
+    intent(pod, "pkey: 0x0010\n      mtu: 2048", "pkey: 0x0010\n      mtu: 4096")
+
+
+def test_two_masters_are_found(pod: Fabric) -> None:
+    """The cables of a leaf are cut: the standby behind them takes its part of the subnet."""
+    from rdma_fabric.lab import fabric as lab
+
+    for number in range(17, 21):
+        lab.infiniband(pod.folder, f'Unlink "leaf4"[{number}]')
+    wait_for(lambda: role(pod, "sm02") == "SMINFO_MASTER 13")
+    found = pod.json("check", "--live", *ONLY_MANAGERS, status=1).data["findings"]
+    two = [one for one in found if one["code"] == "FAB079"]
+    assert [one["found"] for one in two] == ["masters sm01, sm02"]
