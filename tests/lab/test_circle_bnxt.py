@@ -16,6 +16,7 @@ from rdma_fabric.state import (
     ClassState,
     Marking,
     Mtu,
+    NicState,
     NodeState,
     PortSettings,
     PortState,
@@ -26,6 +27,7 @@ from rdma_fabric.state import (
     differences,
     forget_unknown,
     owned_part,
+    waiting,
 )
 from tests.lab.hostlab import run, running
 from tests.lab.test_circle_linux import FOREIGN, Lab
@@ -243,3 +245,45 @@ def test_a_port_that_cannot_be_written_is_left_alone(trait: str, reason: str, tm
         planned = Lab(lab.host, hw)
         change = planned.change(planned.realize(WISH))
         assert any(reason in why for _, why in change.reasons) and commands(change) == []
+
+
+NAMES = ("SUPPORT_RDMA",)
+
+
+def memory(seen: NodeState | None) -> dict[str, object]:
+    state = seen.port("eth0") if seen is not None else None
+    return {name: value for name, value in state.settings.nic.nv if name in NAMES} if state else {}
+
+
+@pytest.mark.parametrize("niccli", ["233.2.77.9", "236.1.155.0"])
+def test_memory_first_then_in_force(niccli: str, tmp_path: Path) -> None:
+    """Options that niccli writes count after the reboot; the undo writes the old ones."""
+    for lab in lab_of(tmp_path, niccli=niccli):
+        asked = Lab(lab.host, replace(lab.hw, options=(*lab.hw.options, ("nv", " ".join(NAMES)))))
+        before = asked.observe()
+        assert memory(before.running) == memory(before.stored) and before.pending is None
+        old = {name: str(value) for name, value in memory(before.running).items()}
+        new = {name: "0" if value == "1" else "1" for name, value in old.items()}
+        wish = NodeState(
+            ports=(PortState("eth0", settings=PortSettings(nic=NicState(nv=tuple(sorted(new.items()))))),)
+        )
+        wanted = asked.realize(wish)
+        change = asked.change(wanted)
+        assert change.blocked == () and len(change.differences) == 1
+        done = asked.drive(change, "apply")
+        assert (done["failed"], done["refused"], done["changed"]) == (None, "", True), done
+        seen = asked.observe()
+        assert (memory(seen.running), memory(seen.stored)) == (old, new)
+        assert waiting(wanted, seen) == {f"ports.eth0.nic.nv.{name}" for name in NAMES}
+        assert asked.change(wanted).empty
+        assert asked.drive(change, "undo")["undone"]
+        assert memory(asked.observe().stored) == old
+
+        for line in change.lines:
+            if line.startswith("niccli "):
+                assert run(asked.host, line)[0] == 0
+        assert memory(asked.observe().stored) == new
+        asked.host.reboot()
+        after = asked.observe()
+        assert memory(after.running) == memory(after.stored) == new, after.notes
+        assert waiting(wanted, after) == frozenset() and asked.change(wanted).empty
