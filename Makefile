@@ -29,7 +29,7 @@ test: lint ## everything: lint, all tests, lab, judges; ends with the table of j
 test-vm: ## hosts on a real kernel with Soft-RoCE in QEMU, reboots and power cuts (minutes; no KVM needed)
 	@scripts/setup scripts/packages-vm.txt
 	@scripts/vm-image >/dev/null
-	$(BIN)/pytest -m vm tests/vm
+	$(BIN)/pytest -m vm -n 2 --dist loadfile tests/vm
 
 check: setup ## the quick one: format, lint, types, tests without lab
 	$(BIN)/ruff format --check .

@@ -233,6 +233,13 @@ def test_a_slow_command_times_out_and_the_next_one_runs(shell: Session) -> None:
     assert shell.run("echo on").output == "on\n"
 
 
+def test_the_inventory_may_ask_for_more_patience(tmp_path: Path) -> None:
+    with Server(run_with_sh) as server:
+        target = server.target(tmp_path, connection_options={"read_timeout_override": 20})
+        with open_session(target, SHELL, _secrets()) as found:
+            assert found.run("sleep 0.6; echo on", timeout_s=0.2).output == "on\n"
+
+
 def test_files_go_through_the_shell_where_sftp_is_missing(tmp_path: Path) -> None:
     path = tmp_path / "a file"
     with Server(run_with_sh) as server:

@@ -85,7 +85,10 @@ class Guest:
 
     def login(self, user: str) -> None:
         """From now on the fabric's commands log in as this user."""
-        key = f"connection_options: {{netmiko: {{extras: {{key_file: {self.machine.image.login_key}}}}}}}"
+        # A guest in software on a busy machine may need minutes for what a host does in a second.
+        patience = "conn_timeout: 120, banner_timeout: 120, auth_timeout: 120, read_timeout_override: 600"
+        extras = f"{{key_file: {self.machine.image.login_key}, {patience}}}"
+        key = f"connection_options: {{netmiko: {{extras: {extras}}}}}"
         where = f"hostname: 127.0.0.1, port: {self.machine.port}, username: {user}"
         self.fabric.write(hosts=f"{NODE}: {{groups: [gpu], {where}, {key}}}\n")
 

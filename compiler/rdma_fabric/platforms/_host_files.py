@@ -187,10 +187,11 @@ def enable(unit: str, port: str) -> tuple[str, Call]:
     """(line for people, step) that starts a template unit whenever the port appears."""
     name = f"{unit}@{unit_name(port)}.service"
     argv = ("systemctl", "enable", name)
-    return shlex.join(argv), Call(argv, unless=("test", "-L", unit_link(unit, port)))
+    link = unit_link(unit, port)
+    return shlex.join(argv), Call(argv, unless=("test", "-L", link), timeout_s=180.0)
 
 
-RELOAD_UNITS: Final = Call(("systemctl", "daemon-reload"), status=(0, 1))
+RELOAD_UNITS: Final = Call(("systemctl", "daemon-reload"), status=(0, 1), timeout_s=180.0)
 """Exit code 1: systemd is not the first process, as in a container, and there is nothing to reload."""
 
 

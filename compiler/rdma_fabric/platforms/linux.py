@@ -50,8 +50,9 @@ class Linux:
     traits = Traits(
         title="Linux host",
         introduction=find.INTRODUCTION,
-        evidence="tried on a real kernel: sysctl, MTU, netplan, systemd units; NetworkManager by its manual",
-        tested="real Linux sandboxes",
+        evidence="tried on a real kernel, over reboots: sysctl, modules, limits, MTU under netplan, "
+        "networkd, NetworkManager and ifupdown",
+        tested="real Linux sandboxes; Debian 12 in QEMU",
         cannot=(
             "unload a module",
             "reload a driver: module options count after a reboot, and the node is pending-reset until then",

@@ -71,7 +71,7 @@ class NicGeneric:
     traits = Traits(
         title="Any RDMA NIC, Soft-RoCE",
         evidence="kernel sources; MTU rule measured with Soft-RoCE on a real kernel",
-        tested="real Linux sandboxes",
+        tested="real Linux sandboxes; Soft-RoCE in QEMU",
         cannot=("PFC, trust, DSCP map, scheduling, DCQCN", "force the marking of traffic outside RDMA-CM"),
         netdev_bound=host.NETDEV_BOUND,
         defaults=PortSettings(marking=Marking(rdma_cm_tos=0, roce_v2=True)),

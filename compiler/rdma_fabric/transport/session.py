@@ -78,6 +78,10 @@ class Session:
         """Write a whole file at once, or remove it when `text` is None."""
         raise NotImplementedError
 
+    def _patience(self, timeout_s: float) -> float:
+        """Seconds to wait for an answer: the inventory's `read_timeout_override` where that is longer."""
+        return max(timeout_s, self.target.seconds("read_timeout_override", timeout_s))
+
     def top(self) -> bool:
         """Leave the modes below the one after the login; False when the device does not let us."""
         return True
@@ -224,6 +228,7 @@ class ShellSession(_Connected):
     def _execute(self, command: str, timeout_s: float, given: bytes = b"") -> Answer:
         import paramiko
 
+        timeout_s = self._patience(timeout_s)
         deadline = time.monotonic() + timeout_s
         try:
             channel = self._transport.open_session(timeout=timeout_s)
@@ -331,11 +336,13 @@ class CliSession(_Connected):
 
     def run(self, line: str, *, timeout_s: float = LINE_S) -> Answer:
         """Type one line, or several one by one; their answers are joined."""
+        timeout_s = self._patience(timeout_s)
         answers = [self._typed(one, timeout_s) for one in line.split("\n")]
         return Answer("\n".join(one.text for one in answers if one.text), asks=answers[-1].asks)
 
     def ask(self, questions: Iterable[str], *, timeout_s: float = LINE_S) -> dict[str, str]:
         """The answers; an answer that seemed to end early (it held a prompt) is completed."""
+        timeout_s = self._patience(timeout_s)
         answers: dict[str, str] = {}
         last = ended = ""
         for question in questions:

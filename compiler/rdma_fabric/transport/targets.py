@@ -27,7 +27,8 @@ class Target:
     key_files: tuple[str, ...] = ()
     known_hosts: tuple[Path, ...] = ()
     connection_options: Mapping[str, Any] = field(default_factory=dict)
-    """`extras` of the inventory's connection options: conn_timeout, banner_timeout, auth_timeout ..."""
+    """`extras` of the inventory's connection options: conn_timeout, banner_timeout, auth_timeout,
+    read_timeout_override ..."""
     groups: tuple[str, ...] = ()
 
     def seconds(self, option: str, default: float) -> float:
