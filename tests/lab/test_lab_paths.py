@@ -492,3 +492,71 @@ def test_a_cable_from_host_to_host_and_no_way_between_networks(sound: Path) -> N
 def test_what_ping_refuses(sound: Path, words: str, said: str, wanted: int) -> None:
     status, text = ping(sound, words)
     assert (status, text[: len(said)]) == (wanted, said)
+
+
+# --- perftest ---
+
+
+def measure(folder: Path) -> tuple[int, str, str]:
+    """Status and output of the client on gpu01, and what its server on gpu02 said."""
+    command = "ib_write_bw -d mlx5_0 --report_gbits"
+    server = f"({command} > /tmp/bw 2>&1; echo status $? >> /tmp/bw)"
+    start = f"rm -f /tmp/bw; {server} > /dev/null 2>&1 < /dev/null &"
+    fabric.somebody(folder, "gpu02", [start])
+    again = f"{command} 10.200.0.2 > /tmp/bw 2>&1; s=$?; grep -q 'connect to' /tmp/bw"
+    lines = f"for i in $(seq 50); do {again} || break; sleep 0.1; done; cat /tmp/bw; echo status $s"
+    body, _, status = fabric.somebody(folder, "gpu01", [lines]).rpartition("status ")
+    ended = "for i in $(seq 50); do grep -q ^status /tmp/bw && break; sleep 0.1; done; cat /tmp/bw"
+    return int(status), body, fabric.somebody(folder, "gpu02", [ended])
+
+
+def average(text: str) -> float:
+    found = re.search(r"^ 65536 +5000 +([\d.]+) +([\d.]+)\s+([\d.]+)\n-+\n", text, re.MULTILINE)
+    assert found, text
+    return float(found[2])
+
+
+@pytest.mark.lab
+def test_measured_bandwidth_follows_the_links(sound: Path) -> None:
+    status, text, far = measure(sound)
+    assert status == 0 and far.endswith("status 0\n")
+    assert average(text) == average(far) == pytest.approx(400 * 4096 / 4194, abs=0.01)
+    for line in (
+        "                    RDMA_Write BW Test",
+        " Dual-port       : OFF\t\tDevice         : mlx5_0",
+        " Mtu             : 4096[B]",
+        " Link type       : Ethernet",
+        " GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:200:00:02",
+        " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]",
+    ):
+        assert f"{line}\n" in text, text
+    assert "* Waiting for client to connect... *" in far
+    fabric.ail(sound, "leaf01", "speed", ["Ethernet2/1", "100G"])
+    fabric.ail(sound, "leaf01", "counter", ["Ethernet1/1", "pfc-rx:3=100000"])
+    assert average(measure(sound)[1]) == pytest.approx(50 * 4096 / 4194, abs=0.01)
+
+
+@pytest.mark.lab
+def test_bandwidth_where_rdma_packets_do_not_pass(sound: Path) -> None:
+    fabric.ail(sound, "leaf02", "blackhole", ["swp2", "4100"])
+    status, text, far = measure(sound)
+    assert status == 1 and " Failed status 12: wr_id 0 syndrom 0x81\n" in text
+    assert far.endswith("status 1\n")
+    fabric.ail(sound, "gpu02", "active-mtu", ["ens1", "2048"])
+    status, text, _ = measure(sound)
+    assert status == 0 and " Mtu             : 2048[B]\n" in text
+    fabric.mend(sound, "gpu02")
+
+
+@pytest.mark.lab
+def test_what_perftest_refuses(sound: Path) -> None:
+    def client(words: str) -> str:
+        return fabric.somebody(sound, "gpu01", [f"ib_write_bw {words}; echo status $?"])
+
+    assert client("-d mlx5_0 10.200.0.2").endswith(
+        "Couldn't connect to 10.200.0.2:18515\n Unable to init the socket connection\nstatus 1\n"
+    )
+    assert client("-d mlx5_9 10.200.0.2").endswith(
+        "IB device mlx5_9 not found\n Unable to find the Infiniband/RoCE device\nstatus 1\n"
+    )
+    assert " Invalid Command or flag." in client("--frob 10.200.0.2")
