@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("asyncssh", reason="the extra rdma-fabric[lab] is not installed")
 
+from rdma_fabric.lab import fabric as lab
 from tests.support.fabrics import Fabric, lab_up, make
 
 pytestmark = [pytest.mark.lab, pytest.mark.judge("linux-sandbox")]
@@ -63,6 +64,25 @@ def test_it_counts_after_a_reset_that_somebody_else_makes(fabric: Fabric) -> Non
     assert again.statuses == {"gpu01": "pending-reset"} and "after a reset" in again.rows["gpu01"]["detail"]
     said = checked(fabric)
     assert "eth0 NV ATS_ENABLED: found 0 now, 1 after a reset, wanted 1" in said and "status 1" in said
+
+    # A driver that is loaded anew resets no card, and neither does fabric.
+    fabric.run("lab", "break", "gpu01", "reload", "eth0", status=0)
+    assert card(fabric) == ("False(0)", "True(1)") and waits(fabric) >= PENDING
+    assert not [
+        line for line in fabric.lines("gpu01") if re.search("mlxfwreset|reboot|mlxconfig.* reset", line)
+    ]
+
+    lab.reboot(fabric.folder, "gpu01")
+    assert card(fabric) == ("True(1)", "True(1)")
+    fabric.apply("--limit", "gpu01", status=0)
+    assert waits(fabric) == set() and "status 0" in checked(fabric)
+
+    # Somebody sets another next boot: stored drift, repaired without a reset, since it is still in force.
+    fabric.run("lab", "break", "gpu01", "nv", "eth0", "ATS_ENABLED=0", status=0)
+    assert waits(fabric) == {("stored", "eth0", NAMES[0])}
+    assert "eth0 NV ATS_ENABLED: found 1 now, 0 after a reset, wanted 1" in checked(fabric)
+    found = fabric.apply("--limit", "gpu01", status=0)
+    assert found.statuses == {"gpu01": "applied"} and card(fabric) == ("True(1)", "True(1)")
 
 
 def test_taken_back_before_it_counts(fabric: Fabric) -> None:
