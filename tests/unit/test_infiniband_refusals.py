@@ -63,6 +63,13 @@ def test_all_of_it_is_accepted(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ("priority: 14", "priority: -1"),
         ("priority: 14", "priority: high"),
         ("[updn]", "[up/dn]"),
+        ("sl: 1, vl", "sl: true, vl"),
+        ("vl: 1", 'vl: "1"'),
+        ("lmc: 0", "lmc: true"),
+        ("high_limit: 4", "high_limit: 4.0"),
+        ("pkey: 0x0010", "pkey: true"),
+        ("pkey: 0x0010", 'pkey: "0010"'),
+        ("scope: 2", "scope: true"),
         ("lmc: 0", "lmc: 8"),
         ("vls: 2", "vls: 3"),
         ("high_limit: 4", "high_limit: 256"),
@@ -91,11 +98,17 @@ def test_a_value_out_of_range_has_a_place(
     assert f"fabric.yaml:{line}:" in said
 
 
+def test_no_fallback_alone_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, said = _check(_fabric(tmp_path, INTENT.replace("[updn]", "[no_fallback]")), capsys)
+    assert status == 2 and "no_fallback is not a routing engine" in said and "fabric.yaml:" in said, said
+
+
 @pytest.mark.parametrize(
     ("old", "new", "setting"),
     [
         ('"role=host"', '"role=gpu"', "selects no host port"),
         ('"role=host"', '"0x12"', "is not a GUID"),
+        ('"role=host"', '""', "a member without text"),
         ("ff12:401b::1", "ff12:401b:8002::1", "belongs to another P_Key"),
         ("vls: 2", "vls: 1", "lane 1"),
         ("node: ctl01", "node: ctl02", "is not in the inventory"),
@@ -119,6 +132,7 @@ def test_a_value_that_fits_nothing_is_an_error_with_a_place(
         ("Default=0x7fff, ipoib, rate=1 : ALL=full ;", "1:24", "rate=1 is not a code"),
         ("Default=0x7fff : ALL=full ;\na=0x10 : gpu41=full ;", "2:10", "bad PortGUID gpu41"),
         ("Default=0x7fff : ALL=full ;\na=0x10, ipoib\n", "2:1", "no partition definition found"),
+        ("Default=0x7fff : ALL=full ;\n\0a=0x10 : ALL ;\n", "2:1", "a NUL character"),
     ],
 )
 def test_a_partitions_file_has_its_own_places(

@@ -127,6 +127,9 @@ def _calls(change: Change) -> list[str]:
         ("a=0x1, defmember=some : ALL ;", 1, "defmember=some"),
         ("a=0x1 : ALL", 1, "the last statement does not end"),
         ("", 1, "no partition definition found"),
+        ("a=0x1 : ALL ;\r\n", 1, "a carriage return (Windows line end)"),
+        ("a=0x1 : ALL ;\n\0b=0x2 : ALL ;", 2, "a NUL character"),
+        ("a=0x1 :\u00a0ALL ;", 1, "bad PortGUID \u00a0ALL"),
         ("a=0x1 : " + "0x1," * 1100 + "ALL ;", 1, "the line is too long"),
     ],
 )

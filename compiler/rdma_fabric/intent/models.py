@@ -286,9 +286,9 @@ class TrafficClass(Model):
     """Bytes per port, overrides pfc.headroom."""
     kind: ClassKind | None = None
     """Default: from the class's name (cnp, control), else data."""
-    sl: Annotated[int, Field(ge=0, le=15)] | None = None
+    sl: Annotated[int, Field(strict=True, ge=0, le=15)] | None = None
     """InfiniBand: service level of this class. Without one the class is none of an InfiniBand network."""
-    vl: Annotated[int, Field(ge=0, le=14)] | None = None
+    vl: Annotated[int, Field(strict=True, ge=0, le=14)] | None = None
     """InfiniBand: virtual lane; default: the classes' lanes are counted from 0 by service level."""
 
 
@@ -520,7 +520,7 @@ class Partition(Model):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")]
     """OpenSM keeps 31 characters (osm_partition.h)."""
-    pkey: Annotated[int, BeforeValidator(_pkey), Field(ge=1, le=0x7FFF)]
+    pkey: Annotated[int, BeforeValidator(_pkey), Field(strict=True, ge=1, le=0x7FFF)]
     """15 bits; the subnet manager adds the membership bit."""
     mtu: Annotated[
         int, BeforeValidator(lambda value: _rdma_mtu(value)), WithJsonSchema({"enum": list(RDMA_MTUS)})
@@ -541,9 +541,9 @@ class Partition(Model):
         | None
     ) = None
     """Gbit/s; a member whose link is slower cannot join the IPoIB group. Absent: the manager's default."""
-    sl: Annotated[int, Field(ge=0, le=15)] | None = None
+    sl: Annotated[int, Field(strict=True, ge=0, le=15)] | None = None
     """Service level of everything in this partition."""
-    scope: Annotated[int, Field(ge=1, le=15)] | None = None
+    scope: Annotated[int, Field(strict=True, ge=1, le=15)] | None = None
     ipoib: bool = True
     """False: no IPoIB broadcast group, so that mtu and rate count for `groups` only."""
     groups: tuple[Annotated[str, BeforeValidator(_mgid)], ...] = ()
@@ -568,10 +568,10 @@ class SubnetManager(Model):
     nodes: tuple[SmNode, ...] = ()
     routing: tuple[RoutingEngine, ...] = ()
     """Engines in order; the first that works is taken."""
-    lmc: Annotated[int, Field(ge=0, le=7)] | None = None
+    lmc: Annotated[int, Field(strict=True, ge=0, le=7)] | None = None
     vls: Literal[1, 2, 4, 8, 15] | None = None
     """Data virtual lanes; default: as many as the classes use."""
-    high_limit: Annotated[int, Field(ge=0, le=255)] = 4
+    high_limit: Annotated[int, Field(strict=True, ge=0, le=255)] = 4
     """4 KB units of strict classes before the others get a turn; 255 lets the others starve."""
     partitions: tuple[Partition, ...] = ()
     partitions_file: str = ""
@@ -581,6 +581,11 @@ class SubnetManager(Model):
     def _one_source(self) -> SubnetManager:
         if self.partitions and self.partitions_file:
             raise BadValue("partitions are given twice", "give either partitions or partitions_file")
+        if self.routing == ("no_fallback",):
+            # With no engine to try and none to fall back to, OpenSM never ends a sweep (run).
+            raise BadValue(
+                "no_fallback is not a routing engine", "name engines before it: [ftree, no_fallback]"
+            )
         return self
 
 

@@ -33,6 +33,8 @@ _LOST: Final = ("Q_Key", "TClass", "FlowLabel")
 _MEMBERS: Final = ("NONE", "ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF")
 """In the order in which OpenSM tries them; a prefix is enough."""
 _NAME_LIMIT: Final = 31
+_SPACE: Final = " \t"
+"""What OpenSM skips; a space of another kind is part of the word to it (run)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class _Word:
     @property
     def pair(self) -> tuple[str, str, str]:
         """(name, "=", value) without space around them."""
-        name, sign, value = (part.strip() for part in self.text.partition("="))
+        name, sign, value = (part.strip(_SPACE) for part in self.text.partition("="))
         return name, sign, value
 
 
@@ -138,10 +140,17 @@ class _Reader:
         begun = False
         for number, line in enumerate(self.text.split("\n"), 1):
             rest = line.partition("#")[0]
+            if odd := re.search(r"[\0\r]", rest):
+                # To OpenSM a carriage return is a word; a NUL drops the file or ends it (run).
+                what = "a NUL character" if odd.group() == "\0" else "a carriage return (Windows line end)"
+                self._bad(_Word("", number, odd.start() + 1), what, "end lines with a line feed", drops=True)
+                rest = re.sub(r"[\0\r]", " ", rest)
             at = 0
             for piece in re.split(r"([:;,])", self._hide(rest)):
                 word = _Word(
-                    piece.replace("\0", ":").strip(), number, at + 1 + len(piece) - len(piece.lstrip())
+                    piece.replace("\0", ":").strip(_SPACE),
+                    number,
+                    at + 1 + len(piece) - len(piece.lstrip(_SPACE)),
                 )
                 at += len(piece)
                 if piece == ":" and not rule.colon:

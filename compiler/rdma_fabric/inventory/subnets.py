@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -232,10 +232,16 @@ class _Builder:
                 near = did_you_mean(guid, self.known)
                 help = f"did you mean {near} of {self.known[near]}?" if near else "add it to guids.csv"
                 self._complain(path, f"no port of the inventory has GUID {guid}", help, certain=False)
+            elif self.known[guid] not in ends:
+                message = f"{guid} is {self.known[guid]}, which is no port of network {self.network}"
+                self._complain(path, message, "name ports of this network only")
             return (guid,)
         if re.match(r"0[xX]|([0-9a-fA-F]{2}:)", text):
             message = f"{text} is not a GUID"
             self._complain(path, message, "write 16 hexadecimal digits, such as 0x0002c90300a1b2c3")
+            return ()
+        if not re.search(r"[^,\s]", text):  # to a selector that is everything
+            self._complain(path, "a member without text", "name the members; ALL means every port")
             return ()
         try:
             selector = parse(text)
@@ -422,40 +428,62 @@ def arbitration(wishes: Wishes) -> tuple[Maybe[tuple[str, ...]], Maybe[tuple[str
     rows = lanes_of(wishes)
     if not rows:
         return UNMANAGED, UNMANAGED
-    units = _units({vl: one.bandwidth.value for one, vl in rows if one.bandwidth is not None})
-    high, low = [], []
-    for one, vl in sorted(rows, key=lambda row: row[1]):
-        if one.scheduler == "strict":
-            high.append(f"{vl}:{_WEIGHTS[0]}")
-            continue
-        left = units.get(vl, 1)
+    strict = sorted({vl for one, vl in rows if one.scheduler == "strict"})
+    shares = _shares([(one, vl) for one, vl in rows if one.scheduler != "strict"])
+    high = [f"{vl}:{_WEIGHTS[0]}" for vl in strict]
+    # A lane that is in no table never sends: low holds every lane, with the least weight.
+    bare = [row for vl, row in zip(strict, high, strict=True) if vl not in shares]
+    low = []
+    for vl, left in _units(shares, _TABLE - len(bare)).items():
         while left > 0:
             step = min(left, len(_WEIGHTS))
             low.append(f"{vl}:{_WEIGHTS[step - 1]}")
             left -= step
-    # A lane that is in no table never sends: low holds every lane, with the least weight.
-    served = {row.partition(":")[0] for row in low}
-    low += [row for row in high if row.partition(":")[0] not in served]
-    return tuple(high) or (f"{rows[0][1]}:0",), tuple(low)
+    return tuple(high) or (f"{rows[0][1]}:0",), tuple(low + bare)
 
 
-def _units(shares: Mapping[int, float]) -> dict[int, int]:
-    """Percent by lane as small whole numbers in nearly the same proportion (60 and 40 -> 3 and 2)."""
-    wanted = {vl: share for vl, share in shares.items() if share > 0}
-    if not wanted:
+def _shares(rows: Sequence[tuple[TrafficClass, int]]) -> dict[int, float]:
+    """Lane -> percent of its classes, in order of the lanes.
+
+    Classes without `bandwidth` have what is left, by `weight`. Nobody has nothing: a lane without weight
+    never sends.
+    """
+    left = max(100 - sum(one.bandwidth.value for one, _ in rows if one.bandwidth is not None), _LEAST)
+    weights = sum(one.weight or 1 for one, _ in rows if one.bandwidth is None)
+    found: dict[int, float] = {}
+    for one, vl in sorted(rows, key=lambda row: row[1]):
+        part = left * (one.weight or 1) / weights if one.bandwidth is None else one.bandwidth.value
+        found[vl] = found.get(vl, 0) + max(float(part), _LEAST)
+    return found
+
+
+_LEAST: Final = 1.0
+"""Percent that a class has at least."""
+
+
+def _units(shares: Mapping[int, float], room: int) -> dict[int, int]:
+    """Percent by lane as small whole numbers in nearly the same proportion (60 and 40 -> 3 and 2).
+
+    A port cuts a table that is longer than its own, and the lanes at its end never send (run): shares that
+    are too far apart for the room come as near as it allows.
+    """
+    if not shares:
         return {}
-    least = min(wanted.values())
+    least, asked = min(shares.values()), sum(shares.values())
+    room = max(room, len(shares))
+    totals = range(room * len(_WEIGHTS), 0, -1)
     best: tuple[float, dict[int, int]] | None = None
-    for scale in range(1, 7):
-        units = {vl: max(1, round(share / least * scale)) for vl, share in wanted.items()}
-        entries = sum(-(-one // len(_WEIGHTS)) for one in units.values())
-        if best is not None and entries > _TABLE:
+    for scale in (*range(1, 7), *(total * least / asked for total in totals)):
+        if scale < 1 and best is not None:
             break
-        total, asked = sum(units.values()), sum(wanted.values())
-        error = max(abs(units[vl] / total - share / asked) for vl, share in wanted.items())
+        units = {vl: max(1, round(share / least * scale)) for vl, share in shares.items()}
+        if sum(-(-one // len(_WEIGHTS)) for one in units.values()) > room:
+            continue
+        total = sum(units.values())
+        error = max(abs(units[vl] / total - share / asked) for vl, share in shares.items())
         if best is None or error < best[0] - 0.005:
             best = error, units
-    assert best is not None
+    assert best is not None  # one unit each has room
     return best[1]
 
 

@@ -2,7 +2,9 @@
 
 What it checks
     Every network with transport infiniband has at least one node in `subnet_manager.nodes`, and each of
-    these nodes exists, is not retired, has a port in that network, and manages no other network.
+    these nodes exists, is named once, is not retired, has a port in that network, manages no other network,
+    and is what `owner` says: a switch (`switch`) or a host (the others). A warning says that a host with
+    several ports in networks has none with a known GUID: OpenSM takes the first one that is up.
 
 Why it breaks RDMA
     Without a subnet manager no port gets a LID or a route and none becomes active: nothing works at all.
@@ -46,6 +48,8 @@ def _check(judged: Judged) -> Iterator[Hit]:
         for index, one in enumerate(nodes):
             if one.node in subnet.managers:
                 yield from _taken(judged, network, one.node, index)
+                yield from _unfit(judged, network, index)
+                yield from _any_port(judged, network, index)
                 continue
             known = one.node in judged.inventory.nodes
             near = "" if known else did_you_mean(one.node, judged.inventory.nodes)
@@ -81,6 +85,50 @@ def _taken(judged: Judged, network: str, name: str, index: int) -> Iterator[Hit]
             position=judged.resolved.managed[network].position(("subnet_manager", "nodes", index, "node")),
             places=(Place(name), Place(network=network)),
         )
+
+
+def _unfit(judged: Judged, network: str, index: int) -> Iterator[Hit]:
+    """A node that is named twice (only the last priority would count), or that nobody writes or reads."""
+    manager = judged.resolved.subnets[network].manager
+    name = manager.nodes[index].node
+    host = judged.inventory.nodes[name].is_host
+    found, wanted, message = "", "", ""
+    if name in {one.node for one in manager.nodes[:index]}:
+        found, wanted = f"{name} twice", "every node once"
+        message = f"subnet manager {name} of network {network} is named twice: that is no standby"
+    elif host == (manager.owner == "switch"):
+        found, wanted = ("a host", "a switch") if host else ("a switch", "a host")
+        message = f"subnet manager {name} is {found}, and owner {manager.owner} means one on {wanted}"
+    if message:
+        yield Hit(
+            setting="subnet manager",
+            found=found,
+            wanted=wanted,
+            message=message,
+            help="correct subnet_manager.owner, or name another node",
+            position=judged.resolved.managed[network].position(("subnet_manager", "nodes", index, "node")),
+            places=(Place(name), Place(network=network)),
+        )
+
+
+def _any_port(judged: Judged, network: str, index: int) -> Iterator[Hit]:
+    """A manager that takes whatever port is up first, on a host that has others."""
+    subnet = judged.resolved.subnets[network]
+    name = subnet.manager.nodes[index].node
+    node = judged.inventory.nodes[name]
+    ports = [port for port in node.spec.ports.values() if port.network]
+    if isinstance(subnet.managers[name].guid, str) or not node.is_host or len(ports) < 2:
+        return
+    yield Hit(
+        setting="subnet manager port",
+        found="no GUID",
+        wanted=f"the GUID of its port in network {network}",
+        message=f"no GUID is known of the port of subnet manager {name}: OpenSM takes the first that is up",
+        help="add it to guids.csv (node,port,guid)",
+        severity=Severity.WARNING,
+        position=judged.resolved.managed[network].position(("subnet_manager", "nodes", index, "node")),
+        places=(Place(name), Place(network=network)),
+    )
 
 
 def _retired(judged: Judged, name: str) -> bool:

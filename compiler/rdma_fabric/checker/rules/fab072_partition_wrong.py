@@ -3,8 +3,9 @@
 What it checks
     P_Keys that two partitions share (the membership bit does not count, so 15 bits decide), the reserved
     0x7fff under another name than Default, names that are used twice, and members that are not what they
-    seem: a selector that fits none, a host port without a GUID, a port that is named as full and as limited
-    member, a partition without members; as a note a GUID that no port of the inventory has. A warning says
+    seem: a selector that fits none, a host port without a GUID, a port of another network, a port that is
+    named as full and as limited member, a partition without members, a port in two partitions with `index0`;
+    as a note a GUID that no port of the inventory has. A warning says
     that a partition is open for every port although another one is not, and a note that every port is a
     full member of the default partition although two others keep hosts apart.
 
@@ -47,6 +48,7 @@ def _check(judged: Judged) -> Iterator[Hit]:
         yield from _keys(judged, subnet)
         yield from (_trouble(judged, subnet, one) for one in subnet.troubles)
         yield from _open(judged, subnet)
+        yield from _first(judged, subnet)
 
 
 def _trouble(judged: Judged, subnet: Subnet, one: Trouble) -> Hit:
@@ -87,6 +89,24 @@ def _open(judged: Judged, subnet: Subnet) -> Iterator[Hit]:
             yield _hit(judged, subnet, one, f"and {others[0]} is not", Severity.WARNING)
         elif one.pkey == DEFAULT_PKEY and (pair := _separate(apart)):
             yield _hit(judged, subnet, one, f"so {pair[0]} and {pair[1]} reach each other", Severity.NOTE)
+
+
+def _first(judged: Judged, subnet: Subnet) -> Iterator[Hit]:
+    """Ports that two partitions give the first place in the table to: OpenSM takes the later one (run)."""
+    taken: dict[End, str] = {}
+    for one in (row for row in subnet.partitions.rows if row.index0):
+        ends = [end for end in subnet.ports if kind_in(one, subnet.guids.get(end, ""), ())]
+        if both := next((end for end in ends if end in taken), None):
+            yield Hit(
+                setting=f"partition {one.name} index0",
+                found=f"also {taken[both]} at {both}",
+                wanted="one partition with index0 for every port",
+                message=f"partitions {taken[both]} and {one.name} both want to be first at {both}",
+                help="leave index0 to one of them, or give them different members",
+                position=where(judged, subnet, "partitions", index_of(subnet, one.name), "index0"),
+                places=network(subnet),
+            )
+        taken |= dict.fromkeys(ends, one.name)
 
 
 def _separate(apart: dict[str, frozenset[End]]) -> tuple[str, str] | None:
