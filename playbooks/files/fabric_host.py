@@ -782,6 +782,8 @@ def work(host, options):
         return options.run, host.recover(options.run, options.boot)
     if options.what == "install":
         bundle = read_bundle(options.bundle)
+        if not os.path.isdir(options.root):  # a typing error, an empty variable: no image grows out of it
+            raise Refused("--root %s: there is no such folder" % (options.root or "''"))
         offline = options.offline or options.root != "/"
         try:
             return bundle["run"], host.install(bundle, offline, options.check)

@@ -16,7 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rdma_fabric import __version__
+from rdma_fabric.checker import build
 from rdma_fabric.cli import COMMANDS, common, main
+from rdma_fabric.resolve import Resolved
+from rdma_fabric.state import Observation
+from rdma_fabric.transport.errors import Failure
 from tests.support.desk import Desk, Ran, desk
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -350,3 +354,21 @@ def test_help_is_quick(words: list[str]) -> None:
         [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("unread", "code"), [((), 0), (("gpu01",), 1), (("gpu01", "gpu02"), 2)])
+def test_a_live_check_that_read_nothing_is_trouble(
+    unread: tuple[str, ...], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def observe(
+        options: object, resolved: Resolved, names: tuple[str, ...], out: object
+    ) -> tuple[dict[str, Observation], dict[str, Failure]]:
+        views = build(resolved).views
+        seen = {name: Observation(views[name].wanted, stored=views[name].wanted) for name in names}
+        seen = {name: one for name, one in seen.items() if name not in unread}
+        return seen, {name: Failure(name, "unreachable", "no route to host") for name in unread}
+
+    monkeypatch.setattr("rdma_fabric.cli.live.observe", observe)
+    assert main(["check", str(DEMO), "--live", "--limit", "gpu01,gpu02"]) == code
+    err = capsys.readouterr().err
+    assert all(f"{name}: unreachable: no route to host" in err for name in unread)

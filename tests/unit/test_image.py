@@ -207,6 +207,22 @@ def test_a_file_of_somebody_else_is_refused(unpacked: Unpacked) -> None:
     assert unpacked.tree() == {"/etc/nccl.conf": "NCCL_IB_TC=0\n"}
 
 
+def test_a_root_folder_that_is_not_there_is_refused(unpacked: Unpacked, tmp_path: Path) -> None:
+    absent = Unpacked(unpacked.folder, tmp_path / "imgae")
+    status, found = absent.install()
+    assert status == 1 and "imgae: there is no such folder" in found["refused"]
+    assert not absent.root.exists()
+    argv = [str(unpacked.folder / "install.sh"), "--root", ""]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60, cwd=unpacked.root)
+    assert done.returncode == 1 and "no such folder" in done.stdout and unpacked.tree() == {}
+
+
+def test_the_installer_tells_its_own_options(unpacked: Unpacked) -> None:
+    argv = [str(unpacked.folder / "install.sh"), "--help"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+    assert "--root DIR" in done.stdout and "--check" in done.stdout and "case" not in done.stdout
+
+
 def test_from_another_folder_and_with_blanks_in_its_name(unpacked: Unpacked, tmp_path: Path) -> None:
     moved = tmp_path / "a b"
     shutil.move(unpacked.folder, moved)

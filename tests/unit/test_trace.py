@@ -183,6 +183,7 @@ def test_both_ways_agree() -> None:
         (["leaf01", "xyzzy"], 1, "leaf01 has no line 'xyzzy'"),
         (["--source", "fabric.yaml"], 2, "needs FILE:LINE"),
         (["--source", "fabric.yaml:2"], 1, "makes no device line"),
+        (["--source", "fabrik.yaml:2"], 2, "use one of fabric.yaml, hosts.yaml"),
     ],
 )
 def test_trouble(words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:

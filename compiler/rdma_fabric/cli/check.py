@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """0 no errors, 1 errors (with --strict also warnings), 2 bad input."""
+    """0 no errors, 1 errors (with --strict also warnings) or a node unread, 2 bad input or nothing read."""
     from rdma_fabric.checker import build, check
 
     out = common.output(options)
@@ -41,7 +41,10 @@ def run(options: argparse.Namespace) -> int:
     observations, unread = _observed(options, resolved, names, out)
     report = check(build(resolved, observations))
     _show(report, resolved, options, out, set(names) if options.limit else None)
-    return verdict(report, options.strict, names if options.limit else None) or (1 if unread else 0)
+    found = verdict(report, options.strict, names if options.limit else None)
+    if found or not unread:
+        return found
+    return 1 if observations else 2
 
 
 def _observed(

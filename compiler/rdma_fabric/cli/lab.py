@@ -65,7 +65,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     fault.add_argument("--times", type=int, default=0, help="works this often only")
     mend = verb("mend", "take a node's faults away (not what befell a host: set that right)")
     mend.add_argument("node")
-    mend.add_argument("kind", nargs="?", default="", choices=("", *KINDS, *AILMENTS))
+    mend.add_argument(
+        "kind",
+        nargs="?",
+        default="",
+        choices=("", *KINDS, *AILMENTS),
+        metavar="KIND",
+        help=f"only {', '.join((*KINDS, *AILMENTS))} (default: all)",
+    )
     verb("release", "let a held commit go on").add_argument("node")
     verb("reboot", "reboot a node: what was not saved is lost").add_argument("node")
     somebody = verb("somebody", "type lines on a node as another administrator would")

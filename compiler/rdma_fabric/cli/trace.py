@@ -126,10 +126,14 @@ def _matching(traced: Traced, text: str) -> Iterator[int]:
 
 def _of_source(options: argparse.Namespace, at: Position, folder: Path) -> Iterator[Shown]:
     """Nodes that are equal are tried once."""
-    from rdma_fabric.trace import trace
+    from rdma_fabric.trace import INTENT, trace
     from rdma_fabric.views.trace_text import Shown
 
     sources, resolved = _load(folder)
+    known = (INTENT, *sources.files)
+    if Path(at.file).resolve() not in {(folder / name).resolve() for name in known}:
+        near = f"use one of {', '.join(known)}"
+        raise _wrong(f"--source {at.file}", "is no file of the intent or inventory", near)
     groups: dict[int, list[str]] = {}
     for name in common.scope(resolved, options.limit):
         groups.setdefault(id(resolved.plans[name]), []).append(name)
