@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -181,6 +182,17 @@ class TestDiffBase:
         assert fabric("diff", repository, "--base", "HEAD", "--limit", "leaf01", "--exit-code").code == 0
         _edit(repository / "fabric.yaml", "host: 8000", "host: 1500")
         assert fabric("diff", repository, "--base", "HEAD").code == 1
+
+    def test_a_node_that_only_the_device_can_plan_is_named(self, fabric: Fabric, repository: Path) -> None:
+        _edit(repository / "fabric.yaml", "kmax: 2400KB", "kmax: 3MB")
+        data = json.loads(fabric("diff", repository, "--base", "HEAD", "--format", "json").out)
+        planned = {name for wave in data["waves"] for name in wave}
+        changed = {name for group in data["groups"] for name in group["nodes"]}
+        assert data["unplanned"] and planned.isdisjoint(data["unplanned"])
+        assert planned | set(data["unplanned"]) == changed
+        for format in ("text", "markdown"):
+            out = fabric("diff", repository, "--base", "HEAD", "--format", format).out
+            assert re.search(r"leaf03.*: wave and disturbance are not known", out)
 
     def test_a_node_that_came_and_one_that_went(self, fabric: Fabric, repository: Path) -> None:
         line = 'gpu[01-08]: {groups: [gpu], hostname: "192.0.2.[101-108]"}'

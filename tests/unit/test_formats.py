@@ -263,7 +263,12 @@ def test_admit() -> None:
 
 def test_base_without_changes() -> None:
     _valid("base", base_json([], "HEAD", [], Preview()))
-    look = Preview((("leaf01",),), (Disturbed(("leaf01",), "loss", "x", "experience", True),), ("0.1", "0.2"))
+    look = Preview(
+        (("leaf01",),),
+        (Disturbed(("leaf01",), "loss", "x", "experience", True),),
+        ("0.1", "0.2"),
+        ("leaf03",),
+    )
     _valid("base", base_json([BaseChange("removed", ("gpu09",))], "HEAD~1", [], look))
 
 

@@ -44,6 +44,8 @@ class Preview:
     disturbed: tuple[Disturbed, ...] = ()
     tool: tuple[str, str] = ("", "")
     """Version that compiled the base's committed output, and this one; empty without such output."""
+    unplanned: tuple[str, ...] = ()
+    """Nodes that change, but whose lines depend on what only the device knows: no wave, no disturbance."""
 
 
 def preview(old: Judged, new: Judged, changes: tuple[BaseChange, ...]) -> Preview:
@@ -77,7 +79,9 @@ def preview(old: Judged, new: Judged, changes: tuple[BaseChange, ...]) -> Previe
     planned = {row.node: row for row in plan.rows}
     for name, why in moves(planned, targets, seen, Harm(new.inventory, Budget())).items():
         rows.setdefault((str(Disturbs.LOSS), why, "docs/push.md, Moving a priority", True), []).append(name)
-    return Preview(plan.waves, tuple(Disturbed(tuple(nodes), *key) for key, nodes in rows.items()))
+    disturbed = tuple(Disturbed(tuple(nodes), *key) for key, nodes in rows.items())
+    unplanned = tuple(row.node for row in plan.rows if row.status == "unknown")
+    return Preview(plan.waves, disturbed, unplanned=unplanned)
 
 
 # -- compiled output that is kept in the repository

@@ -9,6 +9,7 @@ from rdma_fabric.findings import Finding, Severity
 from rdma_fabric.inventory.ranges import collapse
 from rdma_fabric.views.markdown import LIMIT, finding_row, fitting, plain, table
 from rdma_fabric.views.output import count
+from rdma_fabric.views.plan_text import UNPLANNED
 
 if TYPE_CHECKING:
     from rdma_fabric.plan.base import BaseChange
@@ -46,6 +47,8 @@ def base_markdown(
     lines += _findings(list(findings), new, source)
     lines += _disturbance(preview)
     lines += _waves(preview)
+    if preview.unplanned:
+        lines += [f"**{_names(preview.unplanned)}**: {UNPLANNED}.", ""]
     room = LIMIT - sum(len(line) + 1 for line in lines) - 500
     return "\n".join([*lines, *_groups(changes, room)])
 

@@ -90,6 +90,7 @@ def base_json(
             }
             for one in preview.disturbed
         ],
+        "unplanned": list(preview.unplanned),
         "tool": {"base": preview.tool[0], "now": preview.tool[1]},
         "findings": [finding_data(one) for one in told],
         "new": [index for index, one in enumerate(told) if one in new],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from rdma_fabric.plan.base import BaseChange
 from rdma_fabric.plan.changes import Plan, PlanRow
@@ -11,6 +12,8 @@ from rdma_fabric.plan.preview import Preview
 from rdma_fabric.push.rows import Row
 from rdma_fabric.settings import Deviation
 from rdma_fabric.views.output import Output, count
+
+UNPLANNED: Final = "wave and disturbance are not known, since they depend on what only the device knows"
 
 SETTINGS_SHOWN = 40
 LINES_SHOWN = 200
@@ -165,6 +168,9 @@ def base_text(changes: Sequence[BaseChange], revision: str, preview: Preview, ou
         lines.append(out.paint(text, "warning" if disturbed.felt else "note"))
     for number, wave in enumerate(preview.waves, 1):
         lines.append(f"wave {number}: {names_text(wave)}")
+    if preview.unplanned:
+        text = f"{names_text(preview.unplanned)}: {UNPLANNED}; `fabric diff` asks it"
+        lines.append(out.paint(text, "warning"))
     nodes = sum(len(one.nodes) for one in changes)
     verb = "changes" if nodes == 1 else "change"
     lines.append(f"{count(nodes, 'node')} {verb} against {revision}, in {count(len(changes), 'group')}")
