@@ -67,6 +67,11 @@ FILES = {
     "a name as GUID": f"{DEFAULT}a=0x10 : {A}=full, gpu02=full ;",
     "a GUID with colons": f"{DEFAULT}a=0x10 : 00:02:c9:03:00:00:00:21=full ;",
     "zero": f"{DEFAULT}a=0x10 : {A}=full, 0x0=full ;",
+    "its own port behind SELF": f"{DEFAULT}a=0x10 : {A}=full, SELF=limited, {SM}=limited ;",
+    "two colons": f"{DEFAULT}a=0x10 :: {A}=full ;",
+    "a colon in a GUID": f"{DEFAULT}a=0x10 : 0x0002c903000000:21=full ;",
+    "a comma behind the end": f"{DEFAULT}a=0x10 : {A}=full ;,",
+    "commas too many": f"{DEFAULT}a=0x10,, ipoib, : , {A}=full,, {B}=full, ;",
     "a carriage return": f"{DEFAULT}a=0x10 : {A}=full ;\r\n",
     "a carriage return in a comment": f"{DEFAULT}# all\r\na=0x10 : {A}=full ;",
     "a space of another kind": f"{DEFAULT}a=0x10 :\u00a0{A}=full ;",
@@ -93,6 +98,7 @@ def test_a_file_that_is_not_used_is_a_problem() -> None:
         *("everybody", "no rule for Default", "Default by its name", "some of Default", "a tenant", "both"),
         *("limited by default", "defmember", "ALL, then one", "no name", "many lines", "comments", "groups"),
         *("two names", "a port that is not there", "a short GUID", "a carriage return in a comment"),
+        *("commas too many", "its own port behind SELF"),
     }
     assert {name for name, text in FILES.items() if not read_partitions(text).problems} == sound
 

@@ -155,6 +155,11 @@ class _Reader:
                 at += len(piece)
                 if piece == ":" and not rule.colon:
                     rule.colon = True
+                elif piece == ":":
+                    self._bad(word, "a second colon", "write one, before the members", drops=True)
+                elif piece == "," and not begun:
+                    # A name to OpenSM: it drops the file, or takes the next free P_Key (run).
+                    self._bad(word, "a comma at the start of a statement", "remove it", drops=True)
                 elif piece == ";":
                     if not any(one.line == number for one in (*rule.head, *rule.members)):
                         # What is left of an earlier line in OpenSM's buffer becomes a statement (run).
@@ -164,7 +169,7 @@ class _Reader:
                     if begun:
                         yield rule
                     rule, begun = _Rule(), False
-                elif piece not in (":", ",") and word.text:
+                elif piece != "," and word.text:
                     begun = True
                     rule.header_line = rule.header_line or number
                     (rule.members if rule.colon else rule.head).append(word)
@@ -362,6 +367,9 @@ class _Reader:
         if any(said[one] != kind for one in covered):
             names = ", ".join(covered[:4])
             self._bad(word, f"{word.text} overwrites what was said of {names}", "say it once, groups first")
+        elif said.get("SELF", kind) != kind and who not in MEMBER_WORDS:
+            # If it is the manager's own port, this counts; the order of our files has SELF last.
+            self._bad(word, f"{word.text} stands behind SELF={said['SELF']}", "name SELF last")
         for one in covered:
             del said[one]
         said[who] = kind
