@@ -368,6 +368,30 @@ def test_help_is_quick(words: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "--live"),
+        ("observe", "-o", "-"),
+        ("diff",),
+        ("apply", "--yes"),
+        ("drift",),
+        ("verify",),
+        ("admit", "gpu01"),
+        ("capture", "gpu01"),
+        ("hostkeys",),
+    ],
+)
+def test_a_lab_that_is_not_up_is_no_fault_of_ours(
+    words: tuple[str, ...], fabric: Callable[..., Ran], tmp_path: Path
+) -> None:
+    folder = tmp_path / "demo"
+    shutil.copytree(DEMO, folder, ignore=shutil.ignore_patterns(".fabric"))
+    ran = fabric(*words, "--lab", "-C", folder)
+    assert ran.code == 2
+    assert f"no lab is up in {folder}" in ran.err and "`fabric lab up`" in ran.err
+
+
 @pytest.mark.parametrize(("unread", "code"), [((), 0), (("gpu01",), 1), (("gpu01", "gpu02"), 2)])
 def test_a_live_check_that_read_nothing_is_trouble(
     unread: tuple[str, ...], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -21,6 +21,7 @@ import pytest
 
 pytest.importorskip("asyncssh", reason="the extra rdma-fabric[lab] is not installed")
 
+from rdma_fabric.findings import InputError
 from rdma_fabric.inventory.types import Inventory, Node, Spec
 from rdma_fabric.platforms._contract import Dialect
 from rdma_fabric.transport import hostkeys, known_hosts
@@ -91,7 +92,7 @@ def test_targets_are_resolved_as_nornir_does(tmp_path: Path) -> None:
 
 
 def test_targets_of_a_lab_are_those_that_it_plays(tmp_path: Path) -> None:
-    with pytest.raises(TransportError, match="fabric lab up"):
+    with pytest.raises(InputError, match="no lab is up"):
         targets(_inventory(), ["leaf01"], tmp_path, lab=True)
     state = tmp_path / ".fabric/lab"
     state.mkdir(parents=True)

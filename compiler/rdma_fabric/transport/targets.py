@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rdma_fabric.findings import InputError, Position, input_finding
 from rdma_fabric.inventory.types import Inventory, Node
-from rdma_fabric.transport.errors import TransportError
 
 KNOWN_HOSTS = "known_hosts"
 OPTIONS = "netmiko"
@@ -43,7 +43,10 @@ class Target:
 def targets(
     inventory: Inventory, names: Collection[str], directory: Path, lab: bool = False
 ) -> dict[str, Target]:
-    """The targets of `names`, in their order; in a lab, nodes that it does not play are left out."""
+    """The targets of `names`, in their order; in a lab, nodes that it does not play are left out.
+
+    InputError when no lab is up.
+    """
     if lab:
         return _lab_targets(names, directory / ".fabric" / "lab", inventory)
     known = (Path.home() / ".ssh" / KNOWN_HOSTS, directory / KNOWN_HOSTS)
@@ -70,9 +73,12 @@ def _target(node: Node, known: tuple[Path, ...]) -> Target:
 def _lab_targets(names: Collection[str], state: Path, inventory: Inventory) -> dict[str, Target]:
     try:
         nodes = json.loads((state / "nodes.json").read_text())
-    except FileNotFoundError as error:
-        text = f"no lab is up in {state.parents[1]}: start one with 'fabric lab up'"
-        raise TransportError("unreachable", text) from error
+    except FileNotFoundError:
+        text, help = (
+            f"no lab is up in {state.parents[1]}",
+            "start one with `fabric lab up`, or leave --lab out",
+        )
+        raise InputError([input_finding("file", text, Position("--lab", 0, 0), help)]) from None
     return {
         name: Target(
             name=name,
