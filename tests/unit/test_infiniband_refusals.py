@@ -98,6 +98,18 @@ def test_a_value_out_of_range_has_a_place(
     assert f"fabric.yaml:{line}:" in said
 
 
+def test_a_guid_of_nobody_in_a_partitions_file_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = INTENT.partition("  partitions:\n")[0]
+    folder = _fabric(tmp_path, f"{head}  partitions_file: partitions.conf\n")
+    rules = "Default=0x7fff, ipoib, mtu=5 : ALL=full, SELF=full ;\na=0x10 : 0x0002c903000000ff=full ;\n"
+    (folder / "partitions.conf").write_text(rules, encoding="utf-8")
+    assert main(["check", "-v", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert "note[FAB072]" in said and "partition a: no port of network A has GUID 0x0002c903000000ff" in said
+
+
 def test_no_fallback_alone_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, said = _check(_fabric(tmp_path, INTENT.replace("[updn]", "[no_fallback]")), capsys)
     assert status == 2 and "no_fallback is not a routing engine" in said and "fabric.yaml:" in said, said

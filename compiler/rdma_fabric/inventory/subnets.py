@@ -42,6 +42,8 @@ class Trouble:
     help: str
     certain: bool = True
     """False: it may be meant so."""
+    name: str = ""
+    """The partition, where a file has it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,6 +157,8 @@ class _Builder:
     def _partitions(self, manager: SubnetManager, ends: tuple[End, ...]) -> Iterable[Partition]:
         default_sl = self._default_sl()
         given = self.given.rows if self.given is not None else ()
+        for one in given:
+            self._strangers(one, manager.partitions_file, ends)
         yield from given
         said = {one.pkey for one in manager.partitions} | {one.pkey for one in given}
         if DEFAULT_PKEY not in said:
@@ -181,6 +185,17 @@ class _Builder:
                 tuple(sorted(group for group in one.groups if not (one.ipoib and is_broadcast(group)))),
                 one.index0,
             )
+
+    def _strangers(self, one: Partition, file: str, ends: tuple[End, ...]) -> None:
+        """Members of a file's partition that are no ports of this network."""
+        here = {self.inventory.guids[end] for end in ends if end in self.inventory.guids}
+        guids = (member.partition("=")[0] for member in one.members)
+        odd = [guid for guid in guids if guid not in MEMBER_WORDS and guid not in here]
+        if odd:
+            more = f" and {len(odd) - 1} more" if odd[1:] else ""
+            message = f"no port of network {self.network} has GUID {odd[0]}{more} ({file})"
+            help = "correct it, or add the port to guids.csv"
+            self.troubles.append(Trouble(("partitions_file",), message, help, False, one.name))
 
     def _default_sl(self) -> int:
         """Of the class that takes the rest; 0 without one."""

@@ -52,7 +52,7 @@ def _check(judged: Judged) -> Iterator[Hit]:
 
 
 def _trouble(judged: Judged, subnet: Subnet, one: Trouble) -> Hit:
-    name, found = "Default", "no rule"
+    name, found = (one.name, "a GUID of no port") if one.name else ("Default", "no rule")
     if one.path[0] == "partitions":
         partition = subnet.manager.partitions[int(one.path[1])]
         name, found = partition.name, "none"
