@@ -157,8 +157,8 @@ class _Builder:
     def _partitions(self, manager: SubnetManager, ends: tuple[End, ...]) -> Iterable[Partition]:
         default_sl = self._default_sl()
         given = self.given.rows if self.given is not None else ()
-        for one in given:
-            self._strangers(one, manager.partitions_file, ends)
+        for row in given:
+            self._strangers(row, manager.partitions_file, ends)
         yield from given
         said = {one.pkey for one in manager.partitions} | {one.pkey for one in given}
         if DEFAULT_PKEY not in said:
