@@ -26,6 +26,8 @@ FOREIGN = (
 A = tuple(f"gpu{number:02d}" for number in range(1, 9))
 B = tuple(f"gpu{number:02d}" for number in range(9, 17))
 MANAGERS = ("sm01", "sm02")
+LIDS: dict[str, str] = {}
+"""Of the managers' ports, which keep them."""
 LANES = (0, 1, *[0] * 14)
 ONLY_MANAGERS = ("--limit", ",".join(MANAGERS))
 
@@ -67,7 +69,10 @@ def lid(pod: Fabric, node: str) -> str:
 
 
 def role(pod: Fabric, node: str) -> str:
-    found = re.search(r"priority (\d+) state \d (\w+)", ask(pod, node, "sminfo -D 0"))
+    """Asked from another host: ibsim gives an answer to any program of the host that it is for, and OpenSM
+    on ibsim waits for its own without end."""
+    text = ask(pod, "gpu01", f"sminfo {LIDS.setdefault(node, lid(pod, node))}")
+    found = re.search(r"priority (\d+) state \d (\w+)", text)
     return f"{found.group(2)} {found.group(1)}" if found else "none"
 
 
@@ -233,6 +238,9 @@ def test_managers_that_both_stopped_start_with_the_lids_of_the_ports(pod: Fabric
     before = snapshot(pod)
     for name in MANAGERS:
         ask(pod, name, "pkill -TERM -x opensm; sleep 1; rm /var/cache/opensm/guid2lid")
+    ill = pod.json("verify", "--only", "config,speed,sm,mtu", status=1).data["findings"]
+    assert {place["node"] for one in ill for place in one["places"]} == set(MANAGERS)
+    assert "manager-missing" in {one["name"] for one in ill if one["severity"] == "error"}
     done = pod.apply(*ONLY_MANAGERS, "--allow", "loss", status=0)
     assert re.search(r"wave 1 of 2: sm01\n(.*\n)*wave 2 of 2: sm02", done.err)
     wait_for(lambda: role(pod, "sm01") == "SMINFO_MASTER 14")

@@ -62,6 +62,7 @@ def add_net(port: PortFacts) -> None:
 def _add_net(port: PortFacts) -> None:
     netdev = port["netdev"]
     root, real = f"{_NET}/{netdev}", f"/sys/devices/virtual/net/{netdev}"
+    shutil.rmtree(root, ignore_errors=True)  # a bond that is still told it has this member shows it meanwhile
     os.mkdir(root)
     texts(root, {"speed": str(health.here().gbps(netdev, port["gbps"]) * 1000), "duplex": "full"})
     for name in set(os.listdir(real)) - {"speed", "duplex"}:
