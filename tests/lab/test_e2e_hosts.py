@@ -63,7 +63,7 @@ def killed(fabric: Fabric, *words: str) -> str:
 
 def test_nobody_comes_back(fabric: Fabric, spoiled: str) -> None:
     """The dead-man takes the change back, and a confirm that comes later does not bring it again."""
-    killed(fabric, "--timer", "8")
+    killed(fabric, "--timer", "30")
     wait_for(lambda: fabric.drift(*LIMIT).drifts == {spoiled: [DRIFT]})
     lab.mend(fabric.folder, spoiled)
     assert fabric.drift(*LIMIT).drifts == {spoiled: [DRIFT]}

@@ -71,7 +71,9 @@ def lid(pod: Fabric, node: str) -> str:
 def role(pod: Fabric, node: str) -> str:
     """Asked from another host: ibsim gives an answer to any program of the host that it is for, and OpenSM
     on ibsim waits for its own without end."""
-    text = ask(pod, "gpu01", f"sminfo {LIDS.setdefault(node, lid(pod, node))}")
+    if LIDS.get(node, "0") == "0":  # before the first manager there is none
+        LIDS[node] = lid(pod, node)
+    text = ask(pod, "gpu01", f"sminfo {LIDS[node]}")
     found = re.search(r"priority (\d+) state \d (\w+)", text)
     return f"{found.group(2)} {found.group(1)}" if found else "none"
 
@@ -211,26 +213,6 @@ def test_killing_the_master_hands_over(pod: Fabric) -> None:
     rows = {row[2:] for row in seen["sm01"]}
     assert ("subnet manager running", "off", "on") in rows
     assert ("running", "", "subnet manager role", "master", "standby") in seen["sm02"]
-
-
-def test_a_master_that_returns_is_handed_the_subnet_back(pod: Fabric) -> None:
-    """With the same LIDs, although it remembers others (another's, and none for gpu02)."""
-    before = snapshot(pod)
-    wrong = f"0x0002c90300000101 0x{int(lid(pod, 'gpu05')):04x} 0x{int(lid(pod, 'gpu05')):04x}"
-    ask(pod, "sm01", f"printf '{wrong}\\n\\n' > /var/cache/opensm/guid2lid")
-    applying = pod.start("apply", "--lab", "--yes", *ONLY_MANAGERS, "--allow", "loss")
-    wait_for(lambda: role(pod, "sm01") == "SMINFO_STANDBY 14")
-    # On hardware its trap (144, SM priority changed) makes the master sweep; here somebody asks for it.
-    ask(pod, "sm02", "pkill -HUP -x opensm")
-    out, err = applying.communicate(timeout=300)
-    assert applying.returncode == 0, f"{out}\n{err}"
-    assert "applied: sm01" in out and "unchanged: sm02" in out
-    wait_for(lambda: role(pod, "sm01") == "SMINFO_MASTER 14")
-    wait_for(lambda: role(pod, "sm02") == "SMINFO_STANDBY 13")
-    wait_for(lambda: snapshot(pod) == before)
-    assert table(pod, "sm01") == table(pod, "sm02") and len(table(pod, "sm01")) == 24
-    wait_for(lambda: groups(pod, "sm01").get("0x8010") == ("0x85", "0x1"))
-    assert pod.drift(status=0).drifts == {}
 
 
 def test_managers_that_both_stopped_start_with_the_lids_of_the_ports(pod: Fabric) -> None:

@@ -11,6 +11,7 @@ what a slow unit sees.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 
@@ -97,12 +98,27 @@ def appeared(subsystem: str, name: str) -> None:
         network.appeared(name)
     else:
         vendor(name)
-    start([*(units.wanted_by(name) if subsystem == "net" else ()), *device.wants()])
+    if subsystem == "net":
+        start([*units.wanted_by(name), *device.wants()])
+    else:
+        queue(device.wants())
+
+
+def queue(wanted: list[str]) -> None:
+    """Start units for a device apart from us, as udev asks systemd to: one that waits for us is left alone.
+
+    The program of a port makes its RDMA device come anew, and the unit that this starts runs it again.
+    """
+    for unit in dict.fromkeys(wanted):
+        null = subprocess.DEVNULL
+        words = ["systemctl", "start", units.full(unit)]
+        child = subprocess.Popen(words, stdin=null, stdout=null, stderr=null, start_new_session=True)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(8)
 
 
 def start(wanted: list[str]) -> None:
     """Start units for a device, in the background: what they say is in the journal."""
-    import contextlib
     import io
 
     from . import services
