@@ -24,7 +24,7 @@ lint: setup ## format, lint, types, YAML
 	$(BIN)/yamllint --strict .
 
 test: lint ## everything: lint, all tests, lab, judges; ends with the table of judges
-	FABRIC_ALL_JUDGES=1 $(BIN)/pytest -n $(TEST_JOBS) --dist loadfile
+	FABRIC_ALL_JUDGES=1 $(BIN)/pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 
 test-vm: ## hosts on a real kernel with Soft-RoCE in QEMU, reboots and power cuts (minutes; no KVM needed)
 	@scripts/setup scripts/packages-vm.txt

@@ -39,6 +39,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(table, "judges")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What has a lab up for minutes comes first, so that no worker is left alone with it at the end."""
+    items.sort(
+        key=lambda one: (one.path.name != "test_e2e_infiniband.py", not one.path.name.startswith("test_e2e_"))
+    )
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder `shared` beside the checkout: vendor facts, real outputs, models."""
