@@ -34,7 +34,7 @@ from rdma_fabric.intent.quantities import Threshold
 from rdma_fabric.inventory.partitions import read_partitions
 from rdma_fabric.inventory.selector import Selector
 from rdma_fabric.inventory.selector import parse as parse_selector
-from rdma_fabric.inventory.subnets import Subnet, ib_classes, subnet
+from rdma_fabric.inventory.subnets import Subnet, ib_classes, subnet, with_ipoib
 from rdma_fabric.inventory.types import End, Inventory, Node, Port
 from rdma_fabric.layers import Layer, Merged, make_layer, merge, remove, split_dotted
 from rdma_fabric.source import Document, load_yaml, validate
@@ -180,6 +180,8 @@ class _Resolver:
         for aim in aims.places:
             if aim.layer is not None and aim.selector.by_port:
                 self._refuse_node_wide(aim.layer, "port")
+            if aim.path[:1] == (NETWORK_WIDE,):
+                self._refuse_network_wide(".".join(aim.path), aim.change.position, "node or port")
         top = {key: value for key, value in self.document.data.items() if key in WISH_KEYS}
         base = make_layer(top, self.document.position, (), "intent", dotted=False)
         self.tops = {"": (base, *self._over(""))}
@@ -215,8 +217,26 @@ class _Resolver:
             found = self._wishes(self.tops.get(network, self.tops[""]))
             if found is not None and found[0].rdma.transport == "infiniband":
                 given = self._partitions_file(found[0], found[1])
+                self._routes_file(found[0], found[1])
                 self.subnets[network] = subnet(network, found[0], self.inventory, given)
                 self.managed[network] = found[1]
+
+    def _routes_file(self, wishes: Wishes, merged: Merged) -> None:
+        """Engine `file` without a file is minhop, whatever engines follow (run)."""
+        manager = wishes.subnet_manager
+        if manager is None or manager.owner not in SM_PARTS:
+            return
+        if "file" in manager.routing and not manager.lfts_file:
+            index = manager.routing.index("file")
+            position = merged.position(("subnet_manager", "routing", index)) or self.document.position(())
+            message = "routing engine file has no file: it would be minhop, and no other engine is tried"
+            help = "name the file that you put on every manager: subnet_manager.lfts_file"
+            self._complain(message, position, help, "file")
+        elif manager.lfts_file and "file" not in manager.routing:
+            position = merged.position(("subnet_manager", "lfts_file")) or self.document.position(())
+            help = "add file to subnet_manager.routing, or remove lfts_file"
+            message = "lfts_file is read by routing engine file only"
+            self._complain(message, position, help, manager.lfts_file)
 
     def _partitions_file(self, wishes: Wishes, merged: Merged) -> Partitions | None:
         """The partitions of the file that the intent names; every problem is a finding at its line."""
@@ -298,6 +318,20 @@ class _Resolver:
                 help = "set it at the top level, in an override for nodes, or in the data of a group or node"
                 self._complain(f"hosts.{key} holds for whole nodes, not for a {where}", position, help)
 
+    def _refuse_network_wide(self, key: str, position: Position | None, where: str) -> None:
+        """A network has its subnet manager once: nobody reads a wish for it at a node or port."""
+        message = f"{key} holds for a whole network, not for a {where}"
+        help = f"set it at the top level, or in networks.NAME.{NETWORK_WIDE}"
+        found = input_finding("reference", message, position or self.document.position(()), help)
+        if found not in self.findings:
+            self.findings.append(found)
+
+    def _refuse_in(self, layers: Iterable[Layer], where: str) -> None:
+        for layer in layers:
+            below = layer.data.get(NETWORK_WIDE, {})
+            for path in [(NETWORK_WIDE, str(key)) for key in below] if isinstance(below, dict) else ():
+                self._refuse_network_wide(".".join(path), layer.positions.get(path), where)
+
     def _absent(self) -> None:
         """`absent` keys lie below the intent as their reset value; a key that is set as well is an error."""
         reset: dict[str, Any] = {}
@@ -339,6 +373,7 @@ class _Resolver:
                 continue
             if selector.by_port:
                 self._refuse_node_wide(layer, "port")
+            self._refuse_in((layer,), "port" if selector.by_port else "node")
             yield _Rule(override, selector, layer, self.document.position((*at, "where")))
 
     def _cables(self) -> dict[str, dict[str, Cable]]:
@@ -378,6 +413,7 @@ class _Resolver:
         lengths: Mapping[str, Cable],
     ) -> NodePlan | None:
         spec = node.spec
+        self._refuse_in(spec.layers, "node")
         overrides = [(i, rule) for i, rule in rules if not rule.selector.by_port]
         self.used.update(i for i, _ in overrides)
         top = (*self.tops[""], *(rule.layer for _, rule in overrides), *spec.layers)
@@ -446,16 +482,39 @@ class _Resolver:
         if key not in self.settings:
             for layer in port.layers:
                 self._refuse_node_wide(layer, "port")
+            self._refuse_in(port.layers, "port")
             found = self._wishes(layers, here)
             if found is None:
                 return None
             wishes, merged = found
+            self._as_network(port.network, wishes, merged)
             if node.is_host:
                 self._known_classes(wishes, merged)
+            if ib is not None:
+                ib = with_ipoib(ib, wishes.hosts.ipoib, self.subnets[port.network].partitions)
             self.settings[key] = _PortBuilder(
                 wishes, merged, node.is_host, port, cable, self.gone, ib, self._ipoib_mtu(port.network)
             ).plan()
         return self.settings[key]
+
+    def _as_network(self, network: str, wishes: Wishes, merged: Merged) -> None:
+        """What a subnet has once: a port that wishes it otherwise would not get it."""
+        found = self._wishes(self.tops[network])
+        if found is None:
+            return
+        for path, wish, whole in _subnet_wide(wishes, found[0]):
+            position = merged.position(path) or self.document.position(())
+            message = (
+                f"{'.'.join(path)} holds for a whole network, not for a port: "
+                f"{wish} here, {whole} in network {network}"
+            )
+            help = (
+                f"set it at the top level or in networks.{network}; "
+                "an override for other networks takes network=NAME"
+            )
+            finding = input_finding("reference", message, position, help, found=str(wish))
+            if finding not in self.findings:
+                self.findings.append(finding)
 
     def _known_classes(self, wishes: Wishes, merged: Merged) -> None:
         """A class that no port of the host has marks nothing and gets no buffer: nobody would notice."""
@@ -537,8 +596,31 @@ class _MergedDocument:
 
 NODE_WIDE = ("modules", "module_options", "sysctl", "limits", "services", "environment", "nccl", "ucx")
 """Host settings that a node has once, not per port."""
+NETWORK_WIDE = "subnet_manager"
+"""The key of a network that no node and no port can have of its own."""
+_LANE_KEYS = ("sl", "vl", "bandwidth", "weight", "scheduler")
+"""What an InfiniBand network takes of a class."""
 RESETS: Mapping[str, Any] = {"pfc.watchdog": False, "ecn": False, "dcqcn": False}
 """What `absent` can reset, and the intent's value that means "off"."""
+
+
+def _subnet_wide(port: Wishes, whole: Wishes) -> Iterator[tuple[tuple[str, ...], object, object]]:
+    """(path, a port's wish, its network's) of what a subnet has once, where the two differ."""
+    if port.rdma.transport != whole.rdma.transport:
+        yield ("rdma", "transport"), port.rdma.transport, whole.rdma.transport
+    elif whole.rdma.transport == "infiniband":
+        if port.rdma.mtu != whole.rdma.mtu:
+            yield ("rdma", "mtu"), port.rdma.mtu, whole.rdma.mtu
+        theirs, ours = ib_classes(port), ib_classes(whole)
+        for name in {**theirs, **ours}:
+            for key in _LANE_KEYS:
+                wish, other = (getattr(one.get(name), key, None) for one in (theirs, ours))
+                if wish != other:
+                    yield ("classes", name, key), _or_none(wish), _or_none(other)
+
+
+def _or_none(value: object) -> object:
+    return "none" if value is None else value
 
 
 def _is_set(data: Any, parts: Iterable[str]) -> bool:
@@ -633,6 +715,8 @@ class _PortBuilder:
         self._from("mtu", "subnet_manager")
         if self.ib is None:
             return PortSettings()
+        self._from("ib.mode", "hosts", "ipoib", "mode")
+        self._from("ib.children", "hosts", "ipoib", "interfaces")
         mode = value_or(self.ib.mode, "datagram")
         fits = self.ipoib_mtu and mode == "datagram"
         return PortSettings(mtu=Mtu(ip=self.ipoib_mtu if fits else UNMANAGED), ib=self.ib)

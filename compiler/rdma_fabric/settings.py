@@ -344,6 +344,7 @@ _SM_TITLES = {
     "loaded": "files loaded",
     "lids": "LIDs as the subnet has them",
     "guid": "port",
+    "lfts": "file of routes",
     "both": "full and limited membership at once",
     "vls": "data lanes",
     "sl_to_vl": "SL-to-VL map",

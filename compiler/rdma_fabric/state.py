@@ -271,6 +271,8 @@ class SmState:
     priority: Maybe[int] = UNMANAGED
     lmc: Maybe[int] = UNMANAGED
     routing: Maybe[tuple[str, ...]] = UNMANAGED
+    lfts: Maybe[str] = UNMANAGED
+    """The file on the manager that routing engine `file` takes its forwarding tables from."""
     both: Maybe[bool] = UNMANAGED
     """A port may be full and limited member of one partition."""
     vls: Maybe[int] = UNMANAGED

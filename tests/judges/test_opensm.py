@@ -92,6 +92,31 @@ def test_members_are_who_opensm_says(real: Subnet, text: str) -> None:
         assert tuple(sorted(real.keys(name))) == wanted, name
 
 
+def test_a_carriage_return_drops_a_policy_and_is_space_in_options(real: Subnet) -> None:
+    policy = real.folder / "policy.conf"
+    options = f"qos TRUE\nqos_policy_file {policy}\nqos_sl2vl {','.join(['0', '1', *['0'] * 14])}\n"
+    text = "qos-ulps\n any, pkey 0x0010: 1\n default: 0\nend-qos-ulps\n"
+    for one, dropped in ((text, False), (text.replace("\n", "\r\n"), True)):
+        policy.write_bytes(one.encode())
+        said = real.sweep(f"{DEFAULT}a=0x10 : ALL=full ;\n", options)
+        assert ("Failed parsing QoS policy file" in said) == dropped == bool(texts.returns(one))
+        assert texts.read_levels(one) == (
+            ("default: 0",) if dropped else ("any, pkey 0x0010: 1", "default: 0")
+        )
+    policy.write_text(text, encoding="utf-8")
+    said = real.sweep(f"{DEFAULT}a=0x10 : ALL=full ;\n", options.replace("\n", "\r\n"))
+    assert "Unrecognized" not in said and "ERR AC" not in said
+    assert "| 0| 1| 0| 0|" in real.ask("sm", "smpquery", "-D", "sl2vl", "0")
+
+
+def test_engine_file_without_a_file_is_minhop(real: Subnet) -> None:
+    options = "routing_engine file,updn\nlog_flags 0x47\n"
+    said = real.sweep(DEFAULT, options)
+    assert "LFTs file name is not given" in said and "building routing with 'updn'" not in said
+    said = real.sweep(DEFAULT, f"{options}lfts_file {real.folder}/nothing\n")
+    assert "Can't open ucast dump file" in said and "building routing with 'updn'" in said
+
+
 def test_a_file_that_is_not_used_is_a_problem() -> None:
     """Whatever OpenSM drops, or takes for something else, is refused before it gets there."""
     sound = {

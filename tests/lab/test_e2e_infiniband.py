@@ -300,6 +300,23 @@ def test_real_opensm_drops_that_file_as_a_whole(pod: Fabric) -> None:
     assert keys(pod, "gpu01") == {"0xffff", "0x8010"}
 
 
+def test_windows_line_ends_are_told_and_mended(pod: Fabric) -> None:
+    """On the standby, which would open every tenant when it takes over."""
+    active(pod, True)
+    names = [f"/etc/opensm/{name}" for name in ("partitions.conf", "qos-policy.conf")]
+    before = ask(pod, "sm02", f"cat {' '.join(names)}")
+    ask(pod, "sm02", f'sed -i "s/$/\\r/" {" ".join(names)}')
+    assert ask(pod, "sm02", f'grep -c "$(printf "\\r")" {names[0]}').strip() != "0"
+    seen = pod.drift("--limit", "sm02", status=1)
+    assert "partitions.conf:2: a carriage return (Windows line end)" in seen.out
+    assert "qos-policy.conf:2: a carriage return (Windows line end)" in seen.out
+    assert any("no tenantA" in row[3] for row in seen.drifts["sm02"])
+    assert {row[2] for row in seen.drifts["sm02"]} >= {"subnet manager service levels"}
+    pod.apply("--limit", "sm02", "--allow", "loss", status=0)
+    assert ask(pod, "sm02", f"cat {' '.join(names)}") == before
+    assert pod.drift("--limit", "sm02", status=0).drifts == {}
+
+
 def test_a_rollback_brings_the_subnet_back(pod: Fabric) -> None:
     before = ask(pod, "sm01", "cat /etc/opensm/partitions.conf")
     intent(pod, "pkey: 0x0010", "pkey: 0x0011")

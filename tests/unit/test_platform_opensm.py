@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from rdma_fabric.inventory.partitions import Read, read_partitions
 from rdma_fabric.inventory.subnets import port_keys
 from rdma_fabric.platforms import _opensm_files as texts
 from rdma_fabric.platforms._contract import Call, Change, Disturbs, Put
-from rdma_fabric.platforms.opensm import PLATFORM
+from rdma_fabric.platforms._host_files import question, sections
+from rdma_fabric.platforms.opensm import PLATFORM, Context
 from rdma_fabric.state import (
     UNKNOWN,
     UNMANAGED,
@@ -198,6 +200,73 @@ def test_what_tools_and_files_say(path: Path) -> None:
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
+
+
+def _windows(answer: str, path: str) -> str:
+    """The answer when lines of one file end in a carriage return, which the question shows as 0x01."""
+    head, name, rest = answer.partition(f"=={path}\n")
+    text, end, tail = rest.partition("\n\n==")
+    assert name and end
+    return head + name + text.replace("\n", "\x01\n") + "\x01" + end + tail
+
+
+def test_windows_line_ends_of_partitions_are_told() -> None:
+    """OpenSM drops such a file as a whole (tests/judges/test_opensm.py, "a carriage return")."""
+    (question,) = PLATFORM.questions(HW)
+    answer = yaml.safe_load((OBSERVE / "master.yaml").read_text(encoding="utf-8"))["answer"]
+    sound = PLATFORM.parse({question: answer}, HW)
+    seen = PLATFORM.parse({question: _windows(answer, texts.PARTITIONS)}, HW)
+    assert isinstance(sound.stored, NodeState) and isinstance(seen.stored, NodeState)
+    assert seen.stored.system.sm.partitions != sound.stored.system.sm.partitions
+    assert any("partitions.conf:2: a carriage return" in note for note in seen.notes), seen.notes
+    change = PLATFORM.change(seen, sound.stored, HW)
+    puts = {step.path: step.text for step in change.commit if isinstance(step, Put)}
+    assert "\r" not in (puts[texts.PARTITIONS] or "\r")
+    assert any("carriage returns of" in line for line in change.lines)
+
+
+def test_windows_line_ends_of_a_policy_are_told() -> None:
+    (question,) = PLATFORM.questions(HW)
+    answer = yaml.safe_load((OBSERVE / "master.yaml").read_text(encoding="utf-8"))["answer"]
+    sound = PLATFORM.parse({question: answer}, HW).running.system.sm
+    seen = PLATFORM.parse({question: _windows(answer, texts.POLICY)}, HW)
+    assert sound.levels != seen.running.system.sm.levels == ("default: 0",)
+    assert any("qos-policy.conf:2: a carriage return" in note for note in seen.notes), seen.notes
+    conf = PLATFORM.parse({question: _windows(answer, texts.CONF)}, HW).running.system.sm
+    assert conf == sound, "in opensm.conf it is space"
+
+
+def test_the_question_keeps_carriage_returns(tmp_path: Path) -> None:
+    """Sessions drop those at ends of lines; what the script prints must hold them all the same."""
+    names = [tmp_path / name for name in ("opensm.conf", "partitions.conf", "qos-policy.conf")]
+    names[0].write_bytes(b"lfts_file /nowhere/lfts\n")
+    names[1].write_bytes(b"Default=0x7fff :\r\n ALL=full ;\r\n")
+    context = Context(files=tuple(map(str, names)))
+    for owner in ("", "ufm"):
+        script = question("opensm/observe.sh.j2", replace(context, owner=owner))
+        done = subprocess.run(["sh", "-c", script], capture_output=True, timeout=60, check=False)
+        found = sections(done.stdout.decode().replace("\r\n", "\n"))
+        assert "Default=0x7fff :\x01\n ALL=full ;\x01" in found["files"].text, owner
+        assert found["routes"].text == "/nowhere/lfts", owner
+
+
+def test_a_file_of_routes_that_is_not_there() -> None:
+    """Its line is right and OpenSM goes on with the next engine: nothing of ours can repair that."""
+    (question,) = PLATFORM.questions(HW)
+    answer = yaml.safe_load((OBSERVE / "master.yaml").read_text(encoding="utf-8"))["answer"]
+    named = answer.replace(f"=={texts.CONF}\n", f"=={texts.CONF}\nlfts_file /etc/opensm/lfts.conf\n")
+    there = named.replace("@@process\n", "@@routes\n@=0\n@@process\n")
+    gone = named.replace("@@process\n", "@@routes\n/etc/opensm/lfts.conf\n@=0\n@@process\n")
+    seen, lost = (PLATFORM.parse({question: text}, HW) for text in (there, gone))
+    assert seen.running.system.sm.lfts == "/etc/opensm/lfts.conf"
+    assert lost.running.system.sm.lfts == "/etc/opensm/lfts.conf (which cannot be read)"
+    change = PLATFORM.change(lost, seen.running, HW)
+    assert [one.path for one in change.blocked] == ["system.sm.lfts"] and change.reasons
+    assert not change.commit
+    bare = PLATFORM.parse({question: answer}, HW)
+    change = PLATFORM.change(bare, seen.running, HW)
+    assert any("lfts_file /etc/opensm/lfts.conf" in line for line in change.lines)
+    assert any("systemctl restart" in line for line in change.lines), "SIGHUP does not take it"
 
 
 def test_every_word_of_an_answer_counts() -> None:

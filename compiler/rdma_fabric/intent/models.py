@@ -568,6 +568,8 @@ class SubnetManager(Model):
     nodes: tuple[SmNode, ...] = ()
     routing: tuple[RoutingEngine, ...] = ()
     """Engines in order; the first that works is taken."""
+    lfts_file: Annotated[str, Field(pattern=r"^(/[A-Za-z0-9][A-Za-z0-9._-]*)+$")] = ""
+    """Forwarding tables for routing engine `file`: a file that you put on every manager."""
     lmc: Annotated[int, Field(strict=True, ge=0, le=7)] | None = None
     vls: Literal[1, 2, 4, 8, 15] | None = None
     """Data virtual lanes; default: as many as the classes use."""

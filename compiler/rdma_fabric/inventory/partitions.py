@@ -143,16 +143,18 @@ class _Reader:
             if odd := re.search(r"[\0\r]", rest):
                 # To OpenSM a carriage return is a word; a NUL drops the file or ends it (run).
                 what = "a NUL character" if odd.group() == "\0" else "a carriage return (Windows line end)"
-                self._bad(_Word("", number, odd.start() + 1), what, "end lines with a line feed", drops=True)
+                if all(one.message != what for one in self.problems):  # mostly every line has one
+                    at = _Word("", number, odd.start() + 1)
+                    self._bad(at, what, "end lines with a line feed", drops=True)
                 rest = re.sub(r"[\0\r]", " ", rest)
-            at = 0
+            column = 1
             for piece in re.split(r"([:;,])", self._hide(rest)):
                 word = _Word(
                     piece.replace("\0", ":").strip(_SPACE),
                     number,
-                    at + 1 + len(piece) - len(piece.lstrip(_SPACE)),
+                    column + len(piece) - len(piece.lstrip(_SPACE)),
                 )
-                at += len(piece)
+                column += len(piece)
                 if piece == ":" and not rule.colon:
                     rule.colon = True
                 elif piece == ":":

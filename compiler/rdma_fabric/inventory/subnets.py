@@ -9,13 +9,13 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
 from rdma_fabric.findings import did_you_mean
 from rdma_fabric.intent import models
-from rdma_fabric.intent.models import DEFAULT_PKEY, MEMBER_WORDS, SubnetManager, TrafficClass, Wishes
+from rdma_fabric.intent.models import DEFAULT_PKEY, MEMBER_WORDS, Ipoib, SubnetManager, TrafficClass, Wishes
 from rdma_fabric.inventory.guids import normal
 from rdma_fabric.inventory.selector import parse
 from rdma_fabric.inventory.types import End, Inventory, Node
@@ -138,17 +138,10 @@ class _Builder:
         if len(manager.nodes) > 1 and guid in own and keys != port_keys(partitions, guid, ()):
             keys = ()  # SELF is the port of whoever is master
         if keys not in self.shared:
-            groups = {one.pkey for one in partitions.rows if one.ipoib} - {DEFAULT_PKEY}
-            children = tuple(key for key in keys if key & DEFAULT_PKEY in groups)
-            ipoib = self.wishes.hosts.ipoib
             self.shared[keys] = IbPort(
                 link="active",
                 pkeys=keys or UNMANAGED,
                 sl_to_vl=sl_to_vl(self.wishes) if manager.nodes else UNMANAGED,
-                mode=ipoib.mode if ipoib and ipoib.mode else UNMANAGED,
-                children=tuple(sorted({key | FULL for key in children}))
-                if ipoib and ipoib.interfaces
-                else UNMANAGED,
             )
         return self.shared[keys]
 
@@ -305,6 +298,7 @@ class _Builder:
                 priority=one.priority,
                 lmc=UNMANAGED if manager.lmc is None else manager.lmc,
                 routing=manager.routing or UNMANAGED,
+                lfts=manager.lfts_file or UNMANAGED,
                 both=True if _both(partitions) else UNMANAGED,
                 vls=lanes,
                 sl_to_vl=sl_to_vl(self.wishes),
@@ -347,6 +341,20 @@ class _Builder:
         # No line "ipoib, pkey": OpenSM drops the whole policy where such a partition has less than two full
         # members (run), and `any` holds IPoIB's paths too.
         return (*(f"any, pkey 0x{one.pkey:04x}: {one.sl}" for one in own), f"default: {rest}")
+
+
+def with_ipoib(port: IbPort, ipoib: Ipoib | None, partitions: Partitions) -> IbPort:
+    """The port with its host's own wishes for IPoIB."""
+    if ipoib is None:
+        return port
+    groups = {one.pkey for one in partitions.rows if one.ipoib} - {DEFAULT_PKEY}
+    keys = port.pkeys if isinstance(port.pkeys, tuple) else ()
+    children = {key | FULL for key in keys if key & DEFAULT_PKEY in groups}
+    return replace(
+        port,
+        mode=ipoib.mode or UNMANAGED,
+        children=tuple(sorted(children)) if ipoib.interfaces else UNMANAGED,
+    )
 
 
 def _both(partitions: Partitions) -> bool:

@@ -29,12 +29,24 @@ LANE_CODES: Final[Mapping[int, int]] = {1: 1, 2: 2, 4: 3, 8: 4, 15: 5}
 _LANES: Final = {code: lanes for lanes, code in LANE_CODES.items()}
 
 RESTART: Final = frozenset(
-    {"guid", "lmc", "routing_engine", "allow_both_pkeys", "partition_config_file", "qos_policy_file"}
+    {
+        "guid",
+        "lmc",
+        "routing_engine",
+        "lfts_file",
+        "allow_both_pkeys",
+        "partition_config_file",
+        "qos_policy_file",
+    }
 )
 """Options of ours that a running OpenSM does not take from the file (can_update 0 in osm_subnet.c)."""
 
 _UNSET: Final = "(null)"
 _EMPTY: Final = (_UNSET, "")
+
+
+RETURN: Final = "\x01"
+"""Stands for a carriage return in what is read: sessions take those at ends of lines away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +88,8 @@ def options(wanted: SmState) -> dict[str, str | None]:
         found["lmc"] = str(wanted.lmc) if wanted.lmc else None
     if isinstance(wanted.routing, tuple):
         found["routing_engine"] = ",".join(wanted.routing) or None
+    if isinstance(wanted.lfts, str):
+        found["lfts_file"] = wanted.lfts
     if isinstance(wanted.both, bool):
         found["allow_both_pkeys"] = "TRUE" if wanted.both else None
     if not isinstance(wanted.partitions, Absent):
@@ -160,6 +174,7 @@ def read_values(found: Mapping[str, str]) -> tuple[dict[str, object], list[str]]
         "priority": _number(found, "sm_priority", 0, 15, notes),
         "lmc": _number(found, "lmc", 0, 7, notes),
         "routing": _list(found, "routing_engine"),
+        "lfts": "" if found.get("lfts_file", _UNSET) in _EMPTY else found["lfts_file"],
         "both": found.get("allow_both_pkeys", "FALSE").upper() == "TRUE",
         "guid": _guid(found),
     }
@@ -228,14 +243,27 @@ def _guid(found: Mapping[str, str]) -> Maybe[str]:
 
 
 def read_levels(text: str) -> Maybe[tuple[str, ...]]:
-    """Rows of the simple form; UNKNOWN for a policy with levels and match rules of its own."""
+    """Rows of the simple form; UNKNOWN for a policy with levels and match rules of its own.
+
+    A file that OpenSM does not use is like none.
+    """
     lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     rows = [line for line in lines if line]
-    if not rows:
+    if not rows or returns(text):
         return ("default: 0",)
     if rows[0] != "qos-ulps" or rows[-1] != "end-qos-ulps":
         return UNKNOWN
     return tuple(re.sub(r"\s*([,:])\s*", r"\1 ", row) for row in rows[1:-1])
+
+
+def returns(text: str) -> int:
+    """The first line (from 1) with a carriage return outside of comments, 0 for none.
+
+    OpenSM takes it for a word: it drops partitions.conf and qos-policy.conf as a whole (run). In opensm.conf
+    it is space.
+    """
+    rows = (line.partition("#")[0] for line in text.split("\n"))
+    return next((number for number, row in enumerate(rows, 1) if "\r" in row), 0)
 
 
 def groups(text: str) -> dict[int, tuple[int, int, int]]:

@@ -53,6 +53,10 @@ from rdma_fabric.templating import render, render_lines
 
 _FILES: Final = (texts.CONF, texts.PARTITIONS, texts.POLICY, texts.DEFAULTS)
 _PROGRAM: Final = "/usr/local/sbin/fabric-guid2lid"
+_UNREADABLE: Final = " (which cannot be read)"
+_LOST: Final = (
+    "the file of routes is yours to put on the manager: OpenSM goes on with the next engine meanwhile"
+)
 _DEFAULT_MTU: Final = 2048
 """Of a partition whose rule names none (osm_base.h, OSM_DEFAULT_MGRP_MTU)."""
 _SOURCE: Final = "run: opensm 3.3.23 on ibsim"
@@ -231,7 +235,10 @@ class _Reader:
             state = NodeState(SystemState(sm=unknown))
             note = "the answer about the subnet manager was not understood"
             return Observation(state, state, notes=(note,), evidence=digest(state))
-        files = host.files(self.part("files"))
+        files = {
+            path: replace(one, text=one.text.replace(texts.RETURN, "\r")) if one.text else one
+            for path, one in host.files(self.part("files")).items()
+        }
         kept = self._stored(files)
         now = self._running(kept)
         stored = replace(kept, role=now.role, loaded=now.loaded, lids=now.lids)
@@ -268,6 +275,12 @@ class _Reader:
 
         values, notes = texts.read_values(texts.read_options(text(texts.CONF)))
         self.notes += notes
+        if (unread := self.part("routes")).asked and unread.text.strip() == values["lfts"]:
+            values["lfts"] = unread.text.strip() and f"{unread.text.strip()}{_UNREADABLE}"
+        if line := texts.returns(text(texts.POLICY)):
+            self.notes.append(
+                f"{texts.POLICY}:{line}: a carriage return (Windows line end): OpenSM does not use the file"
+            )
         values.setdefault("levels", texts.read_levels(text(texts.POLICY)))
         if values["levels"] is UNKNOWN:
             self.notes.append(f"{texts.POLICY} holds more than qos-ulps: it is left alone")
@@ -400,16 +413,18 @@ class _SmChange:
         sm = self.wanted.system.sm
         live = self._differences(self.seen.running.system.sm)
         kept = self._differences(self.seen.stored.system.sm) if self.seen.stored else ()
-        blocked = tuple(item for item in live if item.unknown)
+        blocked = tuple(item for item in live if item.unknown or _lost(item))
         stuck = {item.path for item in blocked}
         live = tuple(item for item in live if item.path not in stuck)
         kept = tuple(item for item in kept if item.path not in stuck)
         stale = self._stale()
         found = host.merged(live, kept, stale)
+        reasons = tuple((item.path, _LOST) for item in blocked if _lost(item))
         if owner := _owner(self.hw):
-            return self._told(owner, (*blocked, *found), stuck)
+            told = self._told(owner, (*blocked, *found), stuck)
+            return replace(told, reasons=(*told.reasons, *reasons))
         if not found:
-            return Change(blocked=blocked)
+            return Change(blocked=blocked, reasons=reasons)
         fields = {item.path.rpartition(".")[2] for item in found}
         puts = tuple(self._puts(stuck))
         action = self._action(fields, puts)
@@ -417,12 +432,12 @@ class _SmChange:
         # Before it starts, and before it may take over: no other LIDs than those in use.
         lids = bool(stale) or action == "restart"
         context = replace(self.context, action=action, enable=enable, lids=lids)
-        return self._change(found, blocked, puts, context)
+        return replace(self._change(found, blocked, puts, context), reasons=reasons)
 
     def _told(self, owner: str, found: tuple[Difference, ...], stuck: Iterable[str]) -> Change:
         """Somebody else's subnet manager: what its owner is to change, and nothing is written."""
         why = f"{owner} owns this subnet manager: hand the lines over to whoever runs it"
-        read = [one.path for one in found if not one.unknown]
+        read = [one.path for one in found if not one.unknown and not _lost(one)]
         if not read:
             return Change(blocked=found)
         lines = [
@@ -568,6 +583,11 @@ class _SmChange:
         return bool(left - {(one.pkey, member) for one in want.rows for member in one.members})
 
 
+def _lost(item: Difference) -> bool:
+    """True where the option is right and the file that it names is not there."""
+    return isinstance(item.found, str) and item.found == f"{item.wanted}{_UNREADABLE}"
+
+
 def _calls(lines: tuple[str, ...], action: Action, unless: tuple[str, ...] = ()) -> tuple[Call, ...]:
     """The commands; the last one, by which OpenSM reads its files, also leaves our mark."""
     calls = [_LIDS if line == _PROGRAM else host.call(line) for line in lines]
@@ -617,6 +637,8 @@ def _shown(step: Put, before: str) -> Iterable[str]:
         yield f"rm {step.path}"
         return
     old, new = before.splitlines(), step.text.splitlines()
+    if count := before.count("\r"):
+        yield f"{step.path}: - carriage returns of {count} line{'' if count == 1 else 's'}"
     yield from (f"{step.path}: - {row.strip()}" for row in old if row.strip() and row not in new)
     yield from (
         f"{step.path}: {row.strip()}" for row in new if row.strip() and row[:1] != "#" and row not in old

@@ -5,9 +5,9 @@ What it checks
     0x7fff under another name than Default, names that are used twice, and members that are not what they
     seem: a selector that fits none, a host port without a GUID, a port of another network, a port that is
     named as full and as limited member, a partition without members, a port in two partitions with `index0`;
-    as a note a GUID that no port of the inventory has. A warning says
-    that a partition is open for every port although another one is not, and a note that every port is a
-    full member of the default partition although two others keep hosts apart.
+    as a note a GUID that no port of the inventory has. Warnings say that a partition is open for every port
+    although another one is not, and that one has no member but switches, routers and the subnet manager. A
+    note says that every port is a full member of the default partition although two others keep hosts apart.
 
 Why it breaks RDMA
     OpenSM merges rules with the same P_Key: two tenants then share one partition. A member that no rule
@@ -40,6 +40,7 @@ from rdma_fabric.inventory.subnets import FULL, Subnet, Trouble, kind_in
 from rdma_fabric.inventory.types import End
 from rdma_fabric.state import Partition
 
+_NO_HOSTS = {"ALL_SWITCHES", "ALL_ROUTERS", "SELF"}
 _EVERYBODY = {f"{word}={kind}" for word in ("ALL", "ALL_CAS") for kind in ("full", "both")}
 
 
@@ -49,6 +50,7 @@ def _check(judged: Judged) -> Iterator[Hit]:
         yield from (_trouble(judged, subnet, one) for one in subnet.troubles)
         yield from _open(judged, subnet)
         yield from _first(judged, subnet)
+        yield from _mute(judged, subnet)
 
 
 def _trouble(judged: Judged, subnet: Subnet, one: Trouble) -> Hit:
@@ -107,6 +109,23 @@ def _first(judged: Judged, subnet: Subnet) -> Iterator[Hit]:
                 places=network(subnet),
             )
         taken |= dict.fromkeys(ends, one.name)
+
+
+def _mute(judged: Judged, subnet: Subnet) -> Iterator[Hit]:
+    """Partitions that no host is in. Of the default one every port is a member anyway."""
+    for one in subnet.partitions.rows:
+        members = {member.partition("=")[0] for member in one.members}
+        if one.pkey != DEFAULT_PKEY and members and members <= _NO_HOSTS:
+            yield Hit(
+                setting=f"partition {one.name} members",
+                found=", ".join(sorted(members)),
+                wanted="at least two host ports",
+                message=f"partition {one.name} has no host: nobody can use it",
+                help="add its hosts (a selector, GUIDs, or ALL), or remove it",
+                severity=Severity.WARNING,
+                position=where(judged, subnet, "partitions", index_of(subnet, one.name), "members"),
+                places=network(subnet),
+            )
 
 
 def _separate(apart: dict[str, frozenset[End]]) -> tuple[str, str] | None:

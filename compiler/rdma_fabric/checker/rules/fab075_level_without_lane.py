@@ -2,12 +2,16 @@
 
 What it checks
     The service level of every partition belongs to a class; classes have levels of their own; their lanes are
-    fewer than the lanes in use (`subnet_manager.vls`).
+    fewer than the lanes in use (`subnet_manager.vls`). A warning says that a strict class and one with a
+    share have the same lane.
 
 Why it breaks RDMA
     Traffic on a level without a class shares the lane of the lowest class, and one whose lane does not exist
-    is dropped (lane 15). Two classes on one level are one class.
-    Source: doc/QoS_management_in_OpenSM.txt; InfiniBand Architecture Specification, volume 1, 7.6.6.
+    is dropped (lane 15). Two classes on one level are one class. Arbitration knows lanes and no classes: a
+    lane in the high-priority table goes first with all that is on it, so that the strict class wins and
+    takes the other one along.
+    Source: doc/QoS_management_in_OpenSM.txt; InfiniBand Architecture Specification, volume 1, 7.6.6 and
+    7.6.9.
 
 Wrong
     classes: {default: {priority: 0, dscp: rest, sl: 0}}
@@ -34,6 +38,7 @@ def _check(judged: Judged) -> Iterator[Hit]:
     for subnet in subnets(judged):
         classes = ib_classes(subnet.wishes)
         yield from _classes(judged, subnet)
+        yield from _strict(judged, subnet)
         levels = {one.sl for one in classes.values() if one.sl is not None}
         for one in subnet.partitions.rows:
             if one.sl not in levels and (levels or one.sl):
@@ -69,6 +74,25 @@ def _classes(judged: Judged, subnet: Subnet) -> Iterator[Hit]:
                 message=problem,
                 help="give every class its own sl, and as many lanes as classes",
                 position=where(judged, subnet, "..", "classes", name, key),
+                places=network(subnet),
+            )
+
+
+def _strict(judged: Judged, subnet: Subnet) -> Iterator[Hit]:
+    """Classes with a share on a lane that a strict class makes go first."""
+    rows = list(zip(ib_classes(subnet.wishes), lanes_of(subnet.wishes), strict=True))
+    first = {vl: name for name, (one, vl) in reversed(rows) if one.scheduler == "strict"}
+    for name, (one, vl) in rows:
+        if one.scheduler != "strict" and vl in first:
+            yield Hit(
+                setting=f"class {name} lane",
+                found=f"lane {vl}, as strict class {first[vl]}",
+                wanted="a lane of its own, or scheduler: strict",
+                message=f"class {name} shares lane {vl} with strict class {first[vl]}: both go before all "
+                "others, and its share counts for nothing",
+                help=f"give one of the two another vl, or say scheduler: strict for {name} too",
+                severity=Severity.WARNING,
+                position=where(judged, subnet, "..", "classes", name, "vl"),
                 places=network(subnet),
             )
 
