@@ -150,11 +150,6 @@ def test_options_of_the_card(row: list[Any]) -> None:
     assert nv.value(row[0], row[1]) == (UNKNOWN if row[2] is None else row[2])
 
 
-@pytest.mark.parametrize("row", fixture("small")["index"], ids=lambda row: row[1] or "none")
-def test_number_of_the_card(row: list[str]) -> None:
-    assert reader.index_of(row[0], row[1]) == row[2]
-
-
 @given(st.text("PRIOMATSCBandwidth:%0123 ets\nIEEE 8021QAZ PFC TLV: enabled: none APP#Sel", max_size=200))
 @settings(max_examples=60)
 def test_no_output_makes_a_reader_fail(text: str) -> None:

@@ -72,8 +72,12 @@ def card(parts: Parts, port: str, make: Make) -> Card:
 
 
 def ethtool(section: Section) -> dict[str, str]:
-    """`ethtool -i`; {} for anything else, also for a row that is there twice."""
-    rows = re.findall(r"^([\w-]+):[ \t]*(.*?)\s*$", section.text, re.MULTILINE)
+    """`ethtool -i`; {} for anything else, also for a row that is there twice.
+
+    The last line is none of those that we read; one of them at the end was cut off.
+    """
+    lines = section.text.rpartition("\n")[0]
+    rows = re.findall(r"^([\w-]+):[ \t]*(.*?)\s*$", lines, re.MULTILINE)
     found = dict(rows)
     return found if section.ok and len(rows) == len(found) and found.get("driver") else {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
 from rdma_fabric.platforms._host_files import Section
@@ -15,6 +15,18 @@ Entries = tuple[tuple[int, int], ...]
 """APP entries of one selector as (DSCP or UDP port, priority), sorted."""
 
 ROCE_PORT: Final = 4791
+TSA: Final = ("ets", "strict", "vendor")
+"""As dcb spells them; no driver of a NIC that we know takes the credit-based shaper."""
+APP: Final = (
+    "ethtype_prio",
+    "default_prio",
+    "dscp_prio",
+    "stream_port_prio",
+    "dgram_port_prio",
+    "port_prio",
+    "pcp_prio",
+)
+"""What `dcb app` lists (iproute2 dcb_app.c)."""
 
 
 def table(parts: Parts, name: str) -> Mapping[str, Any]:
@@ -27,30 +39,40 @@ def table(parts: Parts, name: str) -> Mapping[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def eight(value: object) -> bool:
-    """True for a list with one item per priority or traffic class."""
-    return isinstance(value, list) and len(value) == 8
-
-
 def pfc(data: Mapping[str, Any]) -> dict[str, str]:
     """`prio_pfc` as PFC=0,0,0,1,..."""
-    bits = data.get("prio_pfc")
-    if not (isinstance(bits, list) and eight(bits) and all(isinstance(bit, bool) for bit in bits)):
-        return {}
-    return {"PFC": ",".join("1" if bit else "0" for bit in bits)}
+    bits = legal(data.get("prio_pfc"), bool, (False, True))
+    return {"PFC": ",".join("1" if bit else "0" for bit in bits)} if bits else {}
+
+
+def legal(value: object, kind: type, items: Container[Any]) -> list[Any]:
+    """The value when it is a list of eight legal items of that very type, else nothing."""
+    if not isinstance(value, list) or len(value) != 8:
+        return []
+    return value if all(type(item) is kind and item in items for item in value) else []
 
 
 def ets(data: Mapping[str, Any]) -> dict[str, str]:
     """PRIO_TC, TSA and TCBW; the weight of a class that is not ETS means nothing."""
-    tsa, weight, prio_tc = (data.get(key) for key in ("tc_tsa", "tc_bw", "prio_tc"))
-    if not (eight(tsa) and eight(weight) and eight(prio_tc)):
+    tsa, prio_tc = legal(data.get("tc_tsa"), str, TSA), legal(data.get("prio_tc"), int, range(8))
+    weight = legal(data.get("tc_bw"), int, range(101))
+    if not (tsa and weight and prio_tc):
         return {}
-    pairs = zip(tsa or (), weight or (), strict=True)
+    pairs = zip(tsa, weight, strict=True)
     return {
-        "PRIO_TC": ",".join(map(str, prio_tc or ())),
-        "TSA": ",".join(map(str, tsa or ())),
+        "PRIO_TC": ",".join(map(str, prio_tc)),
+        "TSA": ",".join(tsa),
         "TCBW": ",".join(str(percent) if kind == "ets" else "0" for kind, percent in pairs),
     }
+
+
+def apps(section: Section) -> Mapping[str, Any] | None:
+    """`dcb -j app show`; {} of a port without entries, None for anything that is not such an object."""
+    try:
+        data = json.loads(section.text) if section.ok else None
+    except ValueError:
+        return None
+    return data if isinstance(data, dict) and set(data) <= set(APP) else None
 
 
 def entries(data: Mapping[str, Any], name: str, top: int) -> Entries | None:
@@ -83,16 +105,15 @@ def dcbx(section: Section) -> dict[str, str]:
     """`dcb dcbx show`: "host ieee", "lld-managed ieee"; without host a firmware agent owns the port
     (drivers then refuse every write)."""
     words = section.text.split()
-    legal = {"host", "lld-managed", "ieee", "cee", "static"}
-    if not section.ok or not words or not set(words) <= legal:
+    if not section.ok or not words or not set(words) <= {"host", "lld-managed", "ieee", "cee", "static"}:
         return {}
     return {"DCBX": "host" if "host" in words else "firmware"}
 
 
 def pause(section: Section) -> dict[str, str]:
     """`ethtool -a`: 802.3x pause is on when either side is."""
-    sides = re.findall(r"^(RX|TX):\s+(on|off)\s*$", section.text, re.MULTILINE)
-    if not section.ok or len(sides) != 2:
+    sides = re.findall(r"^(RX|TX):[ \t]+(on|off)[ \t]*$", section.text, re.MULTILINE)
+    if not section.ok or sorted(side for side, _ in sides) != ["RX", "TX"]:
         return {}
     return {"PAUSE": "on" if "on" in {state for _, state in sides} else "off"}
 

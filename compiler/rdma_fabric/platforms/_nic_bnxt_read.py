@@ -26,9 +26,8 @@ _WORDS: Final = {
     "TCP": "1",
 }
 """Words of `cat apply` (driver configfs.c); the second mode is DCQCN-P, or TCP on older chips."""
-_APPLIED: Final = re.compile(
-    r"^.*\(([A-Za-z0-9_ ]+)\)\s*:\s*(\S+)(?: (?:usec|rtts?|bits|byte/usec|cnps))?\s*$"
-)
+_LABEL: Final = re.compile(r".*\(([A-Za-z0-9_ ]+)\)\s*:")
+_APPLIED: Final = re.compile(_LABEL.pattern + r"\s*(\S+)(?: (?:usec|rtts?|bits|byte/usec|cnps))?\s*")
 _STAGED: Final = (
     ("ECN", "ecn_enable"),
     ("MODE", "cc_mode"),
@@ -44,69 +43,106 @@ _AT_ONCE: Final = (
     ("CNP_PRIO", "alt_vlan_pcp"),
 )
 """Knob -> file of configfs, of debugfs."""
-_INDEX: Final = re.compile(r"^\s*(\d+)\s?\)")
 
 
 # ---------------------------------------------------------------- QoS
 
 
-def entries(text: str) -> tuple[Entries | None, Entries | None]:
-    """(DSCP entries, entries of UDP ports) of the APP part of niccli's print; None: not understood.
+_HEAD: Final = re.compile(r"IEEE 8021QAZ (ETS Configuration|PFC|APP) TLV:")
+_END: Final = re.compile(r"TC Rate Limit:(?: +[0-9]+%)+")
+_ENTRY: Final = tuple(
+    map(re.compile, (r"APP#([0-9]+):", r"Priority: ([0-7])", r"Sel: ([0-9])", r"([A-Za-z ]+): (\S+)"))
+)
+"""The four lines of one entry."""
 
-    A port without entries has no such part; then the print must go on to its end.
+
+def _tables(text: str) -> dict[str, list[str]]:
+    """The lines of each table of niccli's print; {} for one that was cut off or is none of niccli's.
+
+    Every published print of all releases ends with the rate limits (ROCm's network guide, node-scraper).
     """
-    _, found, rest = text.partition("IEEE 8021QAZ APP TLV:")
-    if not found:
-        whole = "IEEE 8021QAZ PFC TLV:" in text and "TC Rate Limit:" in text
-        return ((), ()) if whole else (None, None)
-    dscps, ports = set(), set()
-    body = rest.partition("TC Rate Limit:")[0]
-    for block in re.split(r"^\s*APP#\d+:\s*$", body, flags=re.MULTILINE)[1:]:
-        rows = dict(re.findall(r"^\s*([A-Za-z ]+?):\s*(\S+)\s*$", block, re.MULTILINE))
-        priority, selector = rows.get("Priority", ""), rows.get("Sel", "")
-        if priority not in _PRIORITIES or not selector.isdigit():
+    found: dict[str, list[str]] = {}
+    table: list[str] | None = None
+    ends = 0
+    for line in filter(None, map(str.strip, text.splitlines())):
+        if head := _HEAD.fullmatch(line):
+            if head[1] in found:
+                return {}
+            table = found[head[1]] = []
+        elif _END.fullmatch(line):
+            table, ends = None, ends + 1
+        elif "8021QAZ" in line or "Rate Limit" in line:
+            return {}
+        elif table is not None:
+            table.append(line)
+    return found if ends == 1 else {}
+
+
+def entries(text: str) -> tuple[Entries | None, Entries | None]:
+    """(DSCP entries, entries of UDP ports) of the APP table of niccli's print; None: not understood.
+
+    A port without entries has no such table.
+    """
+    tables = _tables(text)
+    if "APP" not in tables:
+        return ((), ()) if _pfc(tables) else (None, None)
+    lines = tables["APP"]
+    if len(lines) % len(_ENTRY):
+        return None, None
+    dscps: set[tuple[int, int]] = set()
+    ports: set[tuple[int, int]] = set()
+    for place, start in enumerate(range(0, len(lines), len(_ENTRY))):
+        rows = [form.fullmatch(line) for form, line in zip(_ENTRY, lines[start:], strict=False)]
+        index, priority, selector, last = (row.groups() if row else ("",) for row in rows)
+        if index != (str(place),) or "" in (*priority, *selector, *last):
             return None, None
-        if selector == "5" and rows.get("DSCP", "").isdigit() and int(rows["DSCP"]) < 64:
-            dscps.add((int(rows["DSCP"]), int(priority)))
-        elif selector == "3" and rows.get("UDP or DCCP", "").isdigit():
-            ports.add((int(rows["UDP or DCCP"]), int(priority)))
-        elif selector in ("3", "5"):
-            return None, None
+        known = {"5": ("DSCP", 63, dscps), "3": ("UDP or DCCP", 0xFFFF, ports)}.get(selector[0])
+        if known is not None:
+            label, top, into = known
+            if last[0] != label or not (last[1].isdigit() and last[1].isascii() and int(last[1]) <= top):
+                return None, None
+            into.add((int(last[1]), int(priority[0])))
     return tuple(sorted(dscps)), tuple(sorted(ports))
-
-
-_PRIORITIES: Final = tuple("01234567")
 
 
 def qos(text: str) -> dict[str, str]:
     """The print of `niccli ... get_qos`, `getqos`, `qos --ets --show` or `bnxtqos ... get_qos`."""
-    found = _ets(text)
-    pfc = re.search(r"^\s*PFC enabled: *(none|[0-7](?:[ ,]+[0-7])*)\s*$", text, re.MULTILINE)
-    if pfc:
-        on = () if pfc.group(1) == NONE else re.split(r"[ ,]+", pfc.group(1))
-        found["PFC"] = ",".join("1" if str(priority) in on else "0" for priority in range(8))
-    return found | _apps(*entries(text))
+    tables = _tables(text)
+    return _ets(tables) | _pfc(tables) | _apps(*entries(text))
 
 
-def _ets(text: str) -> dict[str, str]:
+def _pfc(tables: Mapping[str, list[str]]) -> dict[str, str]:
+    lines = tables.get("PFC", [])
+    row = re.fullmatch(r"PFC enabled: *(none|[0-7](?:[ ,]+[0-7])*)", lines[0]) if len(lines) == 1 else None
+    if row is None:
+        return {}
+    on = () if row[1] == NONE else re.split(r"[ ,]+", row[1])
+    return {"PFC": ",".join("1" if str(priority) in on else "0" for priority in range(8))}
+
+
+_ETS: Final = (
+    re.compile(r"PRIO_MAP:((?: +[0-7]:[0-7]){8})"),
+    re.compile(r"TC Bandwidth:((?: +[0-9]+%)+)"),
+    re.compile(r"TSA_MAP:((?: +[0-7]:[a-z]+)+)"),
+)
+
+
+def _ets(tables: Mapping[str, list[str]]) -> dict[str, str]:
     """Only the classes that the card has are shown; the others serve nobody."""
-    rows = {
-        key: re.search(rf"^\s*{label}:((?: +[0-9]:?[0-9a-z%]*)+)\s*$", text, re.MULTILINE)
-        for key, label in (("map", "PRIO_MAP"), ("tsa", "TSA_MAP"))
-    }
-    percents = re.search(r"^\s*TC Bandwidth:((?: +\d+%)+)\s*$", text, re.MULTILINE)
-    if not (rows["map"] and rows["tsa"] and percents):
+    lines = tables.get("ETS Configuration", [])
+    rows = [form.fullmatch(line) for form, line in zip(_ETS, lines, strict=False)]
+    if len(lines) != len(_ETS) or None in rows:
         return {}
-    prio_tc = _pairs(rows["map"].group(1))
-    tsa = _pairs(rows["tsa"].group(1))
-    weight = [word.rstrip("%") for word in percents.group(1).split()]
-    if sorted(prio_tc) != list(range(8)) or not set(prio_tc.values()) <= set(_PRIORITIES):
+    shown, percents, kinds = (row[1] if row else "" for row in rows)
+    prio_tc, tsa = _pairs(shown), _pairs(kinds)
+    weight = [word.rstrip("%") for word in percents.split()]
+    if sorted(prio_tc) != list(range(8)) or sorted(tsa) != list(range(len(weight))):
         return {}
-    kinds = [tsa.get(tc, UNREAD) for tc in range(8)]
-    pairs = ((kind, weight[tc] if tc < len(weight) else UNREAD) for tc, kind in enumerate(kinds))
+    every = [tsa.get(tc, UNREAD) for tc in range(8)]
+    pairs = ((kind, weight[tc] if tc < len(weight) else UNREAD) for tc, kind in enumerate(every))
     return {
         "PRIO_TC": ",".join(prio_tc[priority] for priority in range(8)),
-        "TSA": ",".join(kinds),
+        "TSA": ",".join(every),
         "TCBW": ",".join(percent if kind == "ets" else "0" for kind, percent in pairs),
     }
 
@@ -126,10 +162,12 @@ def _apps(dscps: Entries | None, ports: Entries | None) -> dict[str, str]:
 
 def apps(parts: Parts, port: str) -> tuple[Entries | None, Entries | None]:
     """The APP entries that the port showed, by whichever tool."""
-    if parts.get(f"app {port}", Section()).ok:
-        data = dcb.table(parts, f"app {port}")
-        top = (63, 0xFFFF)
-        return dcb.entries(data, "dscp_prio", top[0]), dcb.entries(data, "dgram_port_prio", top[1])
+    asked = parts.get(f"app {port}", Section())
+    if asked.ok:
+        data = dcb.apps(asked)
+        if data is None:
+            return None, None
+        return dcb.entries(data, "dscp_prio", 63), dcb.entries(data, "dgram_port_prio", 0xFFFF)
     section = parts.get(f"qos {port}", Section())
     return entries(section.text) if section.ok else (None, None)
 
@@ -146,8 +184,8 @@ def traffic_classes(parts: Parts, port: str) -> int | None:
     """How many the card has: ets_cap of dcb, or as many as niccli shows."""
     section = parts.get(f"qos {port}", Section())
     if section.ok:
-        row = re.search(r"^\s*TSA_MAP:(.*)$", section.text, re.MULTILINE)
-        return len(_pairs(row.group(1))) if row else None
+        kinds = _ets(_tables(section.text)).get("TSA", UNREAD).split(",")
+        return len(kinds) - kinds.count(UNREAD) or None
     cap = dcb.table(parts, f"ets {port}").get("ets_cap")
     return cap if isinstance(cap, int) and not isinstance(cap, bool) and cap > 0 else None
 
@@ -171,31 +209,34 @@ def card_map(section: Section) -> Entries | None:
 # ---------------------------------------------------------------- congestion control
 
 
-def applied(text: str) -> dict[str, str]:
-    """`cat apply`: what the hardware has, by file name; "VLAN 0" for the priority tags."""
+def applied(text: str) -> dict[str, str] | None:
+    """`cat apply`: what the hardware has, by file name; "VLAN 0" for the priority tags, "" for what is not
+    understood. None for a print that is none of the driver's."""
     found: dict[str, str] = {}
-    for line in text.splitlines():
-        # Of a bond's second port, which has the same settings.
-        match = None if line.startswith("slave ") else _APPLIED.match(line)
-        value = number(_WORDS.get(match.group(2), match.group(2))) if match else ""
-        if match and value:
-            found[match.group(1)] = value
-    return found
+    for line in filter(str.strip, text.splitlines()):
+        if line.startswith("slave "):
+            continue  # of a bond's second port, which has the same settings
+        label = _LABEL.match(line)
+        if label is None:
+            return None
+        match = _APPLIED.fullmatch(line)
+        value = number(_WORDS.get(match[2], match[2])) if match and label[1] not in found else ""
+        found[label[1]] = value
+    return found if found.get("ecn_enable") else None
 
 
 def configfs(section: Section) -> dict[str, str]:
     """Files as "cnp_dscp=0x30", then a line "apply" and its print. The print counts: files hold what was
     written last, the hardware only gets it by `apply`."""
-    if not section.ok:
-        return {}
     files, _, printed = section.text.partition("\napply\n")
+    shown = applied(printed) if section.ok else None
+    if shown is None:
+        return {}
     staged = {
         name: number(value if value.startswith("0x") else f"0x{value}")
         for name, value in host.File("", files).pairs().items()
     }
-    have = {name: value for name, value in staged.items() if value} | applied(printed)
-    if "ecn_enable" not in applied(printed):
-        return {}
+    have = {name: value for name, value in (staged | shown).items() if value}
     found = {}
     if "VLAN 0" in have and "disable_prio_vlan_tx" in have:
         # Tags start once there is a RoCE priority, unless the driver was told not to.
@@ -238,17 +279,6 @@ def port_knobs(parts: Parts, port: str) -> dict[str, str]:
 
 
 # ---------------------------------------------------------------- the card
-
-
-def index_of(text: str, bdf: str) -> str:
-    """niccli's number of a card by its PCI address, in both forms of `niccli --list`; "" for none."""
-    current = ""
-    for line in text.splitlines():
-        match = _INDEX.match(line)
-        current = match.group(1) if match else current
-        if bdf and re.search(rf"(?<![0-9A-Fa-f:]){re.escape(bdf)}(?![0-9A-Fa-f.])", line, re.IGNORECASE):
-            return current
-    return ""
 
 
 def notes(parts: Parts, port: str) -> list[str]:

@@ -18,9 +18,8 @@ _NODES: Final = {"1: CA": ROCE, "4: RNIC": IWARP}
 
 def entries(parts: Parts, port: str) -> Entries | None:
     """DSCP entries of a port; None for what is not understood. A port without any prints {}."""
-    section = parts.get(f"app {port}", Section())
-    data = dcb.table(parts, f"app {port}")
-    return dcb.entries(data, "dscp_prio", 63) if data or section.text.strip() == "{}" else None
+    data = dcb.apps(parts.get(f"app {port}", Section()))
+    return None if data is None else dcb.entries(data, "dscp_prio", 63)
 
 
 def classes(parts: Parts, port: str) -> int | None:

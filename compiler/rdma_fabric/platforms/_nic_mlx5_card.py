@@ -74,7 +74,9 @@ def ethtool(section: Section) -> dict[str, Maybe[str]]:
     """`ethtool -i`: driver, firmware and board ("28.39.3560 (MT_0000000838)")."""
     found: dict[str, Maybe[str]] = dict.fromkeys(("driver", "firmware", "board"), UNKNOWN)
     rows: dict[str, list[str]] = {}
-    for key, value in re.findall(r"^([\w-]+):[ \t]*(.*?)\s*$", section.text, re.MULTILINE):
+    # Other lines follow these three; one at the end was cut off.
+    lines = section.text.rpartition("\n")[0]
+    for key, value in re.findall(r"^([\w-]+):[ \t]*(.*?)\s*$", lines, re.MULTILINE):
         rows.setdefault(key, []).append(value)
     if not section.ok or rows.get("driver") != [_DRIVER]:
         return found

@@ -134,7 +134,7 @@ def shown(section: Section, port: int | None, asked: Iterable[str]) -> Shown:
     running: dict[str, Maybe[str]] = {}
     stored: dict[str, Maybe[str]] = {}
     literal, missing = [], []
-    complete = "Failed to query" not in section.text
+    complete = _whole(section.text)
     for name in sorted({*NAMES, *wanted}):
         own = next((one for one in (f"{name}_P{port}", name) if one in rows), "")
         if own:
@@ -156,15 +156,32 @@ def query(text: str) -> dict[str, tuple[Maybe[str], Maybe[str]]] | None:
     if len(head) != 1 or head[0].split() != ["Default", "Current", "Next", "Boot"]:
         return None
     found: dict[str, tuple[Maybe[str], Maybe[str]]] = {}
-    for line in text.partition("Configurations:")[2].splitlines()[1:]:
+    lines = text.partition("Configurations:")[2].splitlines()[1:]
+    for index, line in enumerate(lines):
         words = line.split()
-        if words and words[0] in ("*", "RO", "*RO"):
+        marked = bool(words) and words[0] in ("*", "RO", "*RO")
+        if marked:
             words = words[1:]
         if not words or not re.fullmatch(r"[A-Z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+", words[0]):
             continue
         values = (value(words[2]), value(words[3])) if len(words) == 4 else (UNKNOWN, UNKNOWN)
+        cut = index == len(lines) - 1 and isinstance(values[0], str) and values[0] != values[1]
+        if cut and not marked:
+            values = (values[0], UNKNOWN)  # another value would bear a mark: the last number was cut off
         found[words[0]] = (UNKNOWN, UNKNOWN) if words[0] in found else values
     return found or None
+
+
+def _whole(text: str) -> bool:
+    """True where every line is a row or mstflint's own words; else one that is missed may be there."""
+    for line in text.partition("Configurations:")[2].splitlines()[1:]:
+        words = line.split()
+        if words and words[0] in ("*", "RO", "*RO"):
+            words = words[1:]
+        prose = line.startswith(("The '*' shows", "The 'RO' shows"))
+        if words and not prose and (len(words) < 4 or not re.fullmatch(r"[A-Z]\w+", words[0])):
+            return False
+    return "Failed to query" not in text
 
 
 def value(word: str) -> Maybe[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from rdma_fabric.platforms import _host_files as host
 from rdma_fabric.platforms import _host_qos as qos_file
+from rdma_fabric.platforms._host_dcb import APP, TSA, legal
 from rdma_fabric.platforms._host_files import Section
 from rdma_fabric.platforms._host_qos import UNREAD
 from rdma_fabric.platforms._nic_mlx5_knobs import DEFAULT_DSCP, PARAMETERS
@@ -47,7 +48,8 @@ def mlnx_qos(text: str, every: bool = True) -> dict[str, str]:
     Without -a (`every` False) traffic classes that serve no priority are not in it.
     """
     lines = [line.rstrip() for line in text.replace("\r", "").splitlines()]
-    once = _once(lines)
+    # The print ends with the traffic classes: a line at the end of anything else was cut off.
+    once = _once(lines[:-1])
     found: dict[str, str] = {}
     if "dcbx" in once:
         found["DCBX"] = "os" if once["dcbx"] == "OS" else "fw"
@@ -94,7 +96,8 @@ def dscp_points(text: str) -> dict[int, str]:
             if int(point) > 63 or int(point) in found:
                 return {}
             found[int(point)] = match[1]
-    return found
+    # The print does not end with the list: it was cut off.
+    return {}
 
 
 def _traffic_classes(lines: Iterable[str], every: bool) -> dict[str, str]:
@@ -138,21 +141,21 @@ def dcb(parts: Parts, port: str) -> dict[str, str]:
     found: dict[str, str] = {}
     pfc, ets = _object(parts, f"pfc {port}"), _object(parts, f"ets {port}")
     buffer, app = _object(parts, f"buffer {port}"), _object(parts, f"app {port}")
-    if bits := _list(pfc.get("prio_pfc"), bool, (False, True)):
+    if bits := legal(pfc.get("prio_pfc"), bool, (False, True)):
         found["PFC"] = ",".join("1" if bit else "0" for bit in bits)
     if type(pfc.get("delay")) is int and 0 <= pfc["delay"] <= 65535:
         found["CABLE"] = str(pfc["delay"])
-    tsa, queues = _list(ets.get("tc_tsa"), str, _TSA), _list(ets.get("prio_tc"), int, range(8))
-    weights = _list(ets.get("tc_bw"), int, range(101))
+    tsa, queues = legal(ets.get("tc_tsa"), str, TSA), legal(ets.get("prio_tc"), int, range(8))
+    weights = legal(ets.get("tc_bw"), int, range(101))
     if tsa and queues and weights:
         # The driver says 100% for every TC that is not ETS.
         pairs = zip(tsa, weights, strict=True)
         found["TSA"] = ",".join(tsa)
         found["TCBW"] = ",".join(str(weight) if one == "ets" else "0" for one, weight in pairs)
         found["PRIO_TC"] = ",".join(map(str, queues))
-    if buffers := _list(buffer.get("prio_buffer"), int, range(8)):
+    if buffers := legal(buffer.get("prio_buffer"), int, range(8)):
         found["PRIO2BUFFER"] = ",".join(map(str, buffers))
-    if sizes := _list(buffer.get("buffer_size"), int, range(2**31)):
+    if sizes := legal(buffer.get("buffer_size"), int, range(2**31)):
         found["BUFFERS"] = ",".join(map(str, sizes))
     table = app_points(parts, port)
     if table is not None and _known_app(app):
@@ -163,20 +166,8 @@ def dcb(parts: Parts, port: str) -> dict[str, str]:
     return found | _dcbx(parts.get(f"dcbx {port}", Section()))
 
 
-_TSA: Final = ("ets", "strict", "vendor")
-_APP: Final = (
-    "ethtype_prio",
-    "default_prio",
-    "dscp_prio",
-    "stream_port_prio",
-    "dgram_port_prio",
-    "port_prio",
-    "pcp_prio",
-)
-
-
 def _known_app(app: Mapping[str, Any]) -> bool:
-    return set(app) <= set(_APP)
+    return set(app) <= set(APP)
 
 
 def app_points(parts: Parts, port: str) -> dict[int, str] | None:
@@ -206,13 +197,6 @@ def _dcbx(section: Section) -> dict[str, str]:
     if not section.ok or not words or not set(words) <= {"host", "lld-managed", "cee", "ieee", "static"}:
         return {}
     return {"DCBX": "os" if "host" in words else "fw"}
-
-
-def _list(value: object, kind: type, legal: Container[Any]) -> list[Any]:
-    """The value when it is a list of eight legal items of that very type, else nothing."""
-    if not isinstance(value, list) or len(value) != 8:
-        return []
-    return value if all(type(item) is kind and item in legal for item in value) else []
 
 
 def _object(parts: Parts, name: str) -> Mapping[str, Any]:
