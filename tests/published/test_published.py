@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,10 @@ from rdma_fabric import render
 from rdma_fabric.checker import build
 from rdma_fabric.cli import main
 from rdma_fabric.cli.common import load
-from rdma_fabric.state import Ecn, NodeState
+from rdma_fabric.platforms import platform
+from rdma_fabric.platforms._contract import Change
+from rdma_fabric.state import Ecn, NodeState, Observation, differences
+from tests.support import pages
 
 HERE = Path(__file__).resolve().parent
 
@@ -105,6 +108,33 @@ EQUIVALENT: Mapping[str, Mapping[str, Stands]] = {
             ("qos pfc fabric-1 switch-priority",),
         ),
     },
+    "P18": {
+        "install.sh -i <dev> -o ECNPFC -f -b 50 -w   (vendor way to reach it, then reboot)": Stands(
+            "the vendor's installer and its reboot; the same settings by our own program, at once",
+            (
+                "PFC=0,0,0,1,0,0,0,0",
+                "PRIO_TC=0,0,0,1,0,0,0,2",
+                "TSA=ets,ets,strict,",
+                "TCBW=50,50,0,",
+                "ECN=1",
+            ),
+        ),
+        "niccli nvm -setoption support_rdma -value 1 -scope 0": Stands(
+            "the settings file of `fabric-nv-bnxt`, which knows niccli's form and the card's function "
+            "(test_the_memory_of_a_card_is_written_as_published)",
+            ("SUPPORT_RDMA=1",),
+        ),
+        "dscp2prio: 26 -> 3, 48 -> 7": Stands(
+            "all 64, of which the card is given those that are not 0",
+            (f"DSCP2PRIO={','.join({26: '3', 48: '7'}.get(point, '0') for point in range(64))}\n",),
+        ),
+        "PFC enabled: 3": Stands(
+            "the priorities as a list, 7 not among them",
+            ("PFC=0,0,0,1,0,0,0,0\n",),
+            absent=("PFC=0,0,0,1,0,0,0,1",),
+        ),
+        "app: UDP 4791 -> priority 3": Stands("the entry of UDP port 4791 by its meaning", ("ROCE=3\n",)),
+    },
     "P30": {
         "WRED_PROFILE|AZURE_LOSSLESS: drop probability 5 for all colours": Stands(
             "the page says it in words",
@@ -136,7 +166,8 @@ def _design(shared: Path, name: str) -> dict[str, Any]:
 def _compiled(name: str, node: str, change: tuple[str, ...], out: Path) -> str:
     options = [word for one in change for word in ("--set", one)]
     assert main(["compile", str(HERE / name), "-o", str(out), "-q", *options]) == 0
-    return "\n".join(file.read_text(encoding="utf-8") for file in sorted((out / node).iterdir()))
+    files = (file for file in sorted((out / node).rglob("*")) if file.is_file())
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
 def _check(name: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
@@ -160,7 +191,7 @@ def _printed(line: str, text: str) -> bool:
     return all(row.get(part.split()[0]) == part.split()[1] for part in match[3].split(", "))
 
 
-@pytest.mark.parametrize("name", ["P09", "P30"])
+@pytest.mark.parametrize("name", ["P09", "P18", "P30"])
 def test_accepted_designs(name: str, shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert str(_design(shared, name)["checker_expect"][0]).startswith("accept")
     code, report = _check(name, capsys)
@@ -168,7 +199,7 @@ def test_accepted_designs(name: str, shared: Path, capsys: pytest.CaptureFixture
     assert [one for one in report["findings"] if one["severity"] != "note"] == []
 
 
-@pytest.mark.parametrize(("name", "node"), [("P09", "leaf01"), ("P30", "tor01")])
+@pytest.mark.parametrize(("name", "node"), [("P09", "leaf01"), ("P18", "gpu01"), ("P30", "tor01")])
 def test_every_expected_line_is_accounted_for(name: str, node: str, shared: Path, tmp_path: Path) -> None:
     lines = _lines(_design(shared, name))
     assert set(EQUIVALENT[name]) <= set(lines), "an explanation that no line needs"
@@ -192,6 +223,90 @@ def test_thresholds_of_the_read_back_are_those_of_the_intent(shared: Path) -> No
     ecn = port.state.qos.classes[3].ecn
     assert isinstance(ecn, Ecn)
     assert abs(ecn.kmin.value - printed) < 0.001 * ecn.kmin.value
+
+
+# ---------------------------------------------------------------- hosts
+
+
+def test_every_design_of_hosts_is_here(shared: Path) -> None:
+    """A host setting that a page prescribes is compiled, or `EQUIVALENT` and `_P21_LINES` say what stands
+    for it; the host that runs a subnet manager (P27) is in tests/cases/test_infiniband.py."""
+    designs = [yaml.safe_load(file.read_text("utf-8")) for file in (shared / "published").glob("*.yaml")]
+    found = {one["id"] for one in designs if one["kind"] == "host" or "host" in one["expected_lines"]}
+    assert found == {"P18", "P21"}
+
+
+def _get_qos(values: list[str]) -> str:
+    """niccli's print from the page's words for it."""
+    found = []
+    heads = {"PRIO_MAP": "ETS Configuration", "PFC enabled": "PFC", "APP#0": "APP"}
+    for value in values:
+        found += [f"IEEE 8021QAZ {head} TLV:" for word, head in heads.items() if value.startswith(word)]
+        if match := re.fullmatch(r"(APP#\d) priority (\d) sel (\d) (dscp|port) (\d+)", value):
+            label = {"dscp": "DSCP", "port": "UDP or DCCP"}[match[4]]
+            found += [f"{match[1]}:", f"Priority: {match[2]}", f"Sel: {match[3]}", f"{label}: {match[5]}"]
+        else:
+            word = next(
+                word
+                for word in ("PRIO_MAP", "TC Bandwidth", "TSA_MAP", "PFC enabled", "TC Rate Limit")
+                if value.startswith(word)
+            )
+            found.append(f"{word}: {value.removeprefix(word).lstrip(': ')}")
+    return "\n".join(found)
+
+
+_THOR2: Mapping[str, str] = {
+    "device": "bnxt_re0",
+    "stack": "configfs",
+    "rdma": "bnxt_re0",
+    "bdf": "0000:06:00.0",
+    "tool": "niccli -dev 0000:06:00.0",
+    "nvform": "-dev 0000:06:00.0",
+}
+
+
+def _thor2(**sections: str) -> tuple[Observation, Change]:
+    """What a host of P18 shows on its first port, and what would be written there."""
+    view = build(load(HERE / "P18")).views["gpu01"]
+    part = platform("nic_bnxt")
+    hw = replace(view.hw, ports=view.hw.ports[:1])
+    port = hw.ports[0].name
+    text = "".join(f"@@{name} {port}\n{body}\n\n@=0\n" for name, body in {**_THOR2, **sections}.items())
+    seen = part.parse({part.questions(hw)[0]: text}, hw)
+    return seen, part.change(seen, replace(view.wanted, ports=view.wanted.ports[:1]), hw)
+
+
+def test_the_published_print_is_what_its_intent_means(shared: Path) -> None:
+    """`get_qos` and `get_dscp2prio` as published: the reference page's print, and nothing to change."""
+    shown = {one["command"]: one["values"] for one in _design(shared, "P18")["readback"]}
+    assert set(shown) == {"niccli get_qos", "niccli get_dscp2prio", "niccli dump pri2cos"}
+    text = _get_qos(shown["niccli get_qos"])
+    pages_print = next(
+        one.text
+        for one in pages.read(shared / "reference")
+        if one.anchor == "IEEE 8021QAZ ETS Configuration TLV:"
+    )
+    assert text.split("\n") == [line.strip() for line in pages_print.splitlines() if line.strip()]
+    rows = (value.split() for value in shown["niccli get_dscp2prio"])
+    dscps = "\n".join(["dscp2prio mapping:", *(f"priority:{row[1]}  dscp: {row[3]}" for row in rows)])
+    seen, _ = _thor2(qos=text, dscps=dscps)
+    wanted = build(load(HERE / "P18")).views["gpu01"].wanted.ports[0].settings
+    found = differences(wanted.qos, seen.running.ports[0].settings.qos)
+    assert [item for item in found if not item.unknown] == []
+    # Not in the print: the driver's files, ethtool and dcb tell them.
+    assert {item.path for item in found} == {"trust", "dcbx", "global_pause"}
+    assert [note for note in seen.notes if "DSCP" in note] == []
+    # `dump pri2cos` is not asked: priority -> TC is in get_qos, and a queue's number is the chip's own.
+    queues = [state.queue for state in seen.running.ports[0].settings.qos.classes]
+    told = " ".join(shown["niccli dump pri2cos"])
+    assert "priority 3 TC 1" in told and "priority 7 TC 2" in told and "others TC 0" in told
+    assert queues == [0, 0, 0, 1, 0, 0, 0, 2]
+
+
+def test_the_memory_of_a_card_is_written_as_published(shared: Path) -> None:
+    line = _lines(_design(shared, "P18"))[1]
+    _, change = _thor2(**{"nv support_rdma": "support_rdma = False", "device": ""})
+    assert line.replace("niccli ", "niccli -dev 0000:06:00.0 ") in change.lines
 
 
 # ---------------------------------------------------------------- P21: meant to be rejected
