@@ -202,6 +202,8 @@ _IB_TITLES = {
     "mtu": "NeighborMTU",
     "pkeys": "P_Keys",
     "sl_to_vl": "SL-to-VL map",
+    "vls": "lanes in operation",
+    "vl_cap": "lanes of the port",
     "mode": "IPoIB mode",
     "children": "IPoIB P_Key interfaces",
 }

@@ -193,6 +193,10 @@ class IbPort:
     """IPoIB mode: datagram or connected."""
     children: Maybe[tuple[int, ...]] = UNMANAGED
     """P_Keys (with bit 15) that have an IPoIB interface of their own, sorted."""
+    vls: Maybe[int] = UNMANAGED
+    """Data lanes that its link operates (OperVLs): what both ends can do and the subnet manager allows."""
+    vl_cap: Maybe[int] = UNMANAGED
+    """Data lanes that the port itself can do (VLCap)."""
 
 
 FIRMWARE_AGENT: Final = "LLDP agent in the firmware of {}"
@@ -569,7 +573,7 @@ def settled(state: NodeState) -> NodeState:
 
     A node's own change is proved without it; drift and checks look at all of it.
     """
-    given = dict.fromkeys(("link", "mtu", "pkeys", "sl_to_vl"), UNMANAGED)
+    given = dict.fromkeys(("link", "mtu", "pkeys", "sl_to_vl", "vls", "vl_cap"), UNMANAGED)
     plain = IbPort()
     ports = tuple(
         port

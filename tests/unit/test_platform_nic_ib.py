@@ -151,9 +151,10 @@ def test_realize_is_idempotent(ib: IbPort) -> None:
     assert PLATFORM.realize(first, HW).state == first
 
 
-@pytest.mark.parametrize("field", ["link", "mtu", "pkeys", "sl_to_vl"])
+@pytest.mark.parametrize("field", ["link", "mtu", "pkeys", "sl_to_vl", "vls", "vl_cap"])
 def test_what_the_subnet_manager_gives_is_never_written(field: str) -> None:
-    other = {"link": "init", "mtu": 2048, "pkeys": (0x7FFF,), "sl_to_vl": (0,) * 16}[field]
+    others = {"link": "init", "mtu": 2048, "pkeys": (0x7FFF,), "sl_to_vl": (0,) * 16, "vls": 1, "vl_cap": 1}
+    other = others[field]
     assert _change(WANTED, replace(WANTED, **{field: other})) == Change()  # type: ignore[arg-type]
 
 

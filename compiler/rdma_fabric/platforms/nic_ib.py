@@ -244,6 +244,8 @@ def _read(sections: _Sections) -> tuple[IbPort, Maybe[int]]:
             mtu=_mtu(info, sections["adapter"]),
             pkeys=_pkeys(sections["keys"]),
             sl_to_vl=_lanes(sections["lanes"]),
+            vls=_number_of_lanes(info.get("OperVLs", "")),
+            vl_cap=_number_of_lanes(info.get("VLCap", "")),
             mode=mode if mode in ("datagram", "connected") else UNKNOWN,
             children=_children(sections["children"]),
         ),
@@ -282,6 +284,12 @@ def _lanes(section: Section) -> Maybe[tuple[int, ...]]:
     rows = [line for line in section.lines if line.startswith("ports:")]
     lanes = re.findall(r"\|\s*(\d+)", rows[-1]) if rows else []
     return tuple(map(int, lanes)) if len(lanes) == 16 else UNKNOWN
+
+
+def _number_of_lanes(text: str) -> Maybe[int]:
+    """Data lanes of "VL0" or "VL0-7"."""
+    match = re.fullmatch(r"VL0(?:-(\d+))?", text)
+    return int(match[1] or 0) + 1 if match else UNKNOWN
 
 
 def _children(section: Section) -> Maybe[tuple[int, ...]]:

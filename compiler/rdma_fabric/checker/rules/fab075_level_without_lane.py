@@ -2,12 +2,13 @@
 
 What it checks
     The service level of every partition belongs to a class; classes have levels of their own; their lanes are
-    fewer than the lanes in use (`subnet_manager.vls`). A warning says that a strict class and one with a
-    share have the same lane.
+    fewer than the lanes in use (`subnet_manager.vls`), and than those that observed host ports and their
+    links have. A warning says that a strict class and one with a share have the same lane.
 
 Why it breaks RDMA
     Traffic on a level without a class shares the lane of the lowest class, and one whose lane does not exist
-    is dropped (lane 15). Two classes on one level are one class. Arbitration knows lanes and no classes: a
+    is dropped (lane 15). OpenSM folds lanes that a link does not have into those that it has: of 4 lanes,
+    lane 5 is lane 1 (osm_qos.c). Two classes on one level are one class. Arbitration knows lanes and no classes: a
     lane in the high-priority table goes first with all that is on it, so that the strict class wins and
     takes the other one along.
     Source: doc/QoS_management_in_OpenSM.txt; InfiniBand Architecture Specification, volume 1, 7.6.6 and
@@ -28,10 +29,11 @@ When to waive it
 from collections.abc import Iterator
 
 from rdma_fabric.checker.fabric import Judged
-from rdma_fabric.checker.rules._infiniband import index_of, network, subnets, where
+from rdma_fabric.checker.rules._infiniband import hosts, index_of, network, subnets, where
 from rdma_fabric.checker.scopes import FabricRule, Hit
-from rdma_fabric.findings import Severity
+from rdma_fabric.findings import Place, Severity
 from rdma_fabric.inventory.subnets import Subnet, ib_classes, lanes_of
+from rdma_fabric.state import Absent
 
 
 def _check(judged: Judged) -> Iterator[Hit]:
@@ -39,6 +41,7 @@ def _check(judged: Judged) -> Iterator[Hit]:
         classes = ib_classes(subnet.wishes)
         yield from _classes(judged, subnet)
         yield from _strict(judged, subnet)
+        yield from _links(judged, subnet)
         levels = {one.sl for one in classes.values() if one.sl is not None}
         for one in subnet.partitions.rows:
             if one.sl not in levels and (levels or one.sl):
@@ -76,6 +79,32 @@ def _classes(judged: Judged, subnet: Subnet) -> Iterator[Hit]:
                 position=where(judged, subnet, "..", "classes", name, key),
                 places=network(subnet),
             )
+
+
+def _links(judged: Judged, subnet: Subnet) -> Iterator[Hit]:
+    """Links that have fewer lanes than the classes use."""
+    rows = list(zip(ib_classes(subnet.wishes), lanes_of(subnet.wishes), strict=True))
+    for end, ib in hosts(judged, subnet):
+        if isinstance(ib.vls, Absent):
+            continue
+        lost = [(name, vl) for name, (_, vl) in rows if vl >= ib.vls]
+        if not lost:
+            continue
+        own = not isinstance(ib.vl_cap, Absent) and ib.vl_cap <= ib.vls
+        told = ", ".join(f"{name} (lane {vl})" for name, vl in lost)
+        yield Hit(
+            setting="ib.vls",
+            found=f"{ib.vls} lane{'' if ib.vls == 1 else 's'}",
+            wanted=f"at least {max(vl for _, vl in lost) + 1}",
+            message=f"{{where}}: its {'port' if own else 'link'} has too few lanes, so that {told} is on "
+            "the lane of another class",
+            help="use fewer lanes (vl of the classes)"
+            if own
+            else "see what the other end can do (smpquery portinfo: VLCap), and max_op_vls of the running "
+            "subnet manager; or use fewer lanes",
+            places=(Place(end.node, end.port),),
+            explains=("ib.sl_to_vl",),
+        )
 
 
 def _strict(judged: Judged, subnet: Subnet) -> Iterator[Hit]:
