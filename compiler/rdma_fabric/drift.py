@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -119,12 +119,16 @@ def _compare(wanted: NodeState, seen: Observation) -> tuple[tuple[Drift, ...], t
         if not one.unknown
     ]
     live = {(one.port, one.key) for one in now}
-    if seen.stored is not None:
-        later = deviations(differences(wanted, seen.stored), wanted, seen.stored)
-        drifts.extend(
-            Drift("stored", one) for one in later if not one.unknown and (one.port, one.key) not in live
-        )
+    drifts.extend(Drift("stored", one) for one in lost(wanted, seen, live))
     return tuple(drifts), tuple(one for one in now if one.unknown)
+
+
+def lost(wanted: NodeState, seen: Observation, live: Container[tuple[str, str]]) -> tuple[Deviation, ...]:
+    """What works as wanted and comes back from a reboot as something else. `live`: all other (port, key)."""
+    if seen.stored is None:
+        return ()
+    later = deviations(differences(wanted, seen.stored), wanted, seen.stored)
+    return tuple(one for one in later if not one.unknown and (one.port, one.key) not in live)
 
 
 def clean(rows: Iterable[NodeDrift]) -> bool:

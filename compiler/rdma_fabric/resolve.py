@@ -441,8 +441,9 @@ class _Resolver:
         )
         wishes, merged = system
         whole = _system(node, wishes, merged, ports)
-        if asked := _names(whole):
-            hardware = replace(hardware, options=tuple(sorted((*hardware.options, ("asked", asked)))))
+        more = {"asked": _names(whole), "local_check": "" if wishes.hosts.local_check else "off"}
+        known = dict(hardware.options) | {name: text for name, text in more.items() if text}
+        hardware = replace(hardware, options=tuple(sorted(known.items())))
         if sm != SmState():
             whole = replace(whole, sm=sm, origins={**whole.origins, **sm_origins})
         state = NodeState(whole, states)
@@ -594,7 +595,10 @@ class _MergedDocument:
         return found if found.position and found.position.file == self.path else replace(found, excerpt="")
 
 
-NODE_WIDE = ("modules", "module_options", "sysctl", "limits", "services", "environment", "nccl", "ucx")
+NODE_WIDE = (
+    *("modules", "module_options", "sysctl", "limits", "services", "environment", "nccl", "ucx"),
+    "local_check",
+)
 """Host settings that a node has once, not per port."""
 NETWORK_WIDE = "subnet_manager"
 """The key of a network that no node and no port can have of its own."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -16,10 +17,10 @@ from rdma_fabric.adopt.sources import Candidate, platform_of, read_candidates
 from rdma_fabric.adopt.survey import Surveyed, cabling
 from rdma_fabric.cli.common import load
 from rdma_fabric.findings import InputError
-from rdma_fabric.platforms._contract import FoundPort
+from rdma_fabric.platforms._contract import OURS, FoundPort
 from rdma_fabric.resolve import Resolved
 from rdma_fabric.source import parse_yaml
-from rdma_fabric.state import UNKNOWN, NodeState, Observation
+from rdma_fabric.state import UNKNOWN, NodeState, Observation, SystemState
 
 ROOT = Path(__file__).parents[2]
 FOUND_AGAIN = [
@@ -181,9 +182,21 @@ def _cabled(state: NodeState, names: set[str]) -> Observation:
     return Observation(NodeState(state.system, tuple(port for port in state.ports if port.name in names)))
 
 
+def _own_files(system: SystemState) -> str:
+    """What our files on a host hold, as the host part tells it."""
+    rows = [f"modules.{name}=" for name, on in system.modules if on]
+    for group in ("sysctl", "module_options", "limits", "environment"):
+        rows += [f"{group}.{name}={value}" for name, value in getattr(system, group)]
+    return "\n".join(rows)
+
+
 def _adopt(
-    folder: Path, tmp_path: Path, change: dict[str, NodeState] | None = None
+    folder: Path,
+    tmp_path: Path,
+    change: dict[str, NodeState] | None = None,
+    lost: Mapping[str, NodeState] = MappingProxyType({}),
 ) -> tuple[Adopted, Layout]:
+    """`change` and `lost`: node -> what runs, and what a reboot brings, where not as intended."""
     resolved = load(folder)
     nodes = _surveyed(resolved)
     found = layout(nodes, cabling(nodes))
@@ -192,7 +205,9 @@ def _adopt(
         state = (change or {}).get(name) or platforms.realize(plan.state, plan.hardware).state
         stack = plan.hardware.option("stack")
         observed = _cabled(state, set(found.ports[name]))
-        seen[name] = replace(observed, facts=(("stack eth0", stack),) if stack else ())
+        facts = {"stack eth0": stack, OURS: _own_files(state.system)}
+        kept = lost.get(name, observed.running)
+        seen[name] = replace(observed, stored=kept, facts=tuple(item for item in facts.items() if item[1]))
     found = with_facts(found, seen)
     write(tmp_path, found.files() | {"fabric.yaml": "version: 1\nname: adopted\n"})
     inventory = load(tmp_path).inventory
@@ -205,7 +220,17 @@ def test_the_intent_is_found_again_from_its_own_result(folder: Path, tmp_path: P
     assert {name: [one.setting for one in rows] for name, rows in adopted.deviants.items()} == {}
     assert adopted.left == ()
     (tmp_path / "fabric.yaml").write_text(adopted.intent, "utf-8")
-    assert load(tmp_path).plans
+    own = [
+        {
+            name: set(_own_files(platforms.realize(plan.state, plan.hardware).state.system).splitlines())
+            for name, plan in load(each).plans.items()
+        }
+        for each in (folder, tmp_path)
+    ]
+    hosts = [lines for lines in own[0].values() if lines]
+    common = set.intersection(*hosts) if hosts else set()
+    for name, lines in own[0].items():
+        assert not lines or common <= own[1][name]
 
 
 def _broken(folder: Path) -> Iterator[tuple[str, NodeState]]:
@@ -226,6 +251,33 @@ def test_three_deviants_are_named_and_change_nothing(tmp_path: Path) -> None:
     assert {name: [one.title for one in rows] for name, rows in adopted.deviants.items()} == {
         name: ["mtu"] for name in broken
     }
+
+
+def test_what_a_reboot_changes_is_told_and_no_deviation(tmp_path: Path) -> None:
+    folder = ROOT / "inventory/demo"
+    plan = load(folder).plans["gpu03"]
+    state = platforms.realize(plan.state, plan.hardware).state
+    port = state.ports[0]
+    other = replace(port.settings, mtu=replace(port.settings.mtu, ip=1500))
+    kept = replace(state, ports=(replace(port, settings=other), *state.ports[1:]))
+    adopted, _ = _adopt(folder, tmp_path, lost={"gpu03": kept})
+    assert adopted.deviants == {} and adopted.lost == {"gpu03": (f"{port.name} mtu",)}
+
+
+def test_settings_of_whole_hosts(tmp_path: Path) -> None:
+    """Two hosts of eight have another value: deviants; what our file holds on most is the intent."""
+    folder = ROOT / "inventory/demo"
+    change = {}
+    for name in ("gpu02", "gpu05"):
+        plan = load(folder).plans[name]
+        state = platforms.realize(plan.state, plan.hardware).state
+        sysctl = tuple((key, "0" if key.endswith("tcp_ecn") else value) for key, value in state.system.sysctl)
+        change[name] = replace(state, system=replace(state.system, sysctl=sysctl))
+    adopted, _ = _adopt(folder, tmp_path, change)
+    assert {name: [one.title for one in rows] for name, rows in adopted.deviants.items()} == {
+        name: ["sysctl net.ipv4.tcp_ecn"] for name in change
+    }
+    assert "net.ipv4.tcp_ecn: 1" in adopted.intent and "local_check: false" in adopted.intent
 
 
 def test_what_a_role_has_becomes_an_override(tmp_path: Path) -> None:

@@ -529,6 +529,17 @@ def test_they_come_along_where_the_host_has_others() -> None:
     assert local.installed(Change(), other, wanted, ()) == Change()
 
 
+def test_an_intent_that_wants_none_leaves_them_alone() -> None:
+    wanted, hw = HOSTS["generic"]
+    off = replace(hw, options=(*hw.options, ("local_check", "off")))
+    other = Observation(wanted, facts=((local.FACT, "- -"),))
+    paths = [[one.path for _, one in platforms.artifacts(wanted, each)] for each in (hw, off)]
+    assert set(paths[0]) - set(paths[1]) == {"etc/fabric/check.json"}
+    assert not platforms.with_local_check(Change(), other, wanted, hw).empty
+    assert platforms.with_local_check(Change(), other, wanted, off) == Change()
+    assert platforms.local_check(wanted, hw) and not platforms.local_check(wanted, off)
+
+
 def local_digests(probes: tuple[Probe, ...]) -> list[str]:
     import hashlib
 

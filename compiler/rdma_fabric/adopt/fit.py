@@ -7,17 +7,20 @@ override makes it right. What differs on single nodes stays a difference: those 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from rdma_fabric import platforms
-from rdma_fabric.adopt.infer import Seen, leaves, usual, wishes
+from rdma_fabric.adopt.infer import Seen, by_flag, leaves, of_hosts, usual, wishes
 from rdma_fabric.adopt.layout import Layout, flow
+from rdma_fabric.drift import lost
 from rdma_fabric.findings import InputError
 from rdma_fabric.intent.models import RDMA_MTUS, Intent
+from rdma_fabric.inventory.ranges import collapse
 from rdma_fabric.inventory.types import Inventory
+from rdma_fabric.platforms._contract import OURS
 from rdma_fabric.resolve import NodePlan, resolve
 from rdma_fabric.settings import Deviation, deviations
 from rdma_fabric.source import parse_yaml, validate
@@ -46,6 +49,8 @@ class Adopted:
     deviants: Mapping[str, tuple[Deviation, ...]]
     left: tuple[str, ...] = ()
     """Keys that no value describes on all nodes: the devices keep them."""
+    lost: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Node -> settings that are as described and that a reboot changes."""
 
 
 def fit(name: str, layout: Layout, inventory: Inventory, seen: Mapping[str, Observation]) -> Adopted:
@@ -88,19 +93,24 @@ class _Fit:
     def __post_init__(self) -> None:
         self.seen = _shared(self.seen)
         self.ports = [
-            Seen(name, port.name, self.layout.roles[name] == "host", _speed(port.speed_gbps), port.settings)
+            Seen(name, port.name, self.layout.roles[name] == "host", speed, port.settings, own)
             for name, one in self.seen.items()
+            for own in (dict(one.facts).get(OURS, ""),)
             for port in one.running.ports
+            for speed in (_speed(port.speed_gbps),)
         ]
 
     def run(self) -> Adopted:
         data = self._first()
         for path in (("mtu", "switch"), *(("networks", one, "mtu", "switch") for one in data["networks"])):
             data = self._better(data, _with(data, path, "max"), ties=True)
+        for flag in ("nccl", "ucx") if "hosts" in data else ():
+            data = self._better(data, data | {"hosts": by_flag(flag, data["hosts"])}, ties=True)
         data = self._overridden(_hoisted(data))
         data = self._dropped(data)
         found = self._deviants(data) or {}
-        return Adopted(text(data), {node: rows for node, rows in found.items() if rows}, tuple(self.left))
+        deviants = {node: rows for node, rows in found.items() if rows}
+        return Adopted(text(data), deviants, tuple(self.left), self._lost(text(data), found))
 
     # -- the first guess
 
@@ -120,6 +130,9 @@ class _Fit:
             else:
                 for network, own in found.items():
                     networks[network] |= {key: own[key]} if key in own else {}
+        whole = of_hosts(self.ports)
+        if whole:
+            data["hosts"] = data.get("hosts", {}) | whole
         return data | {"networks": networks}
 
     def _rdma(self) -> dict[str, Any]:
@@ -142,10 +155,27 @@ class _Fit:
             platforms.forget()
         return self.tried[content]
 
+    def _plans(self, content: str) -> Mapping[str, NodePlan]:
+        document = parse_yaml(content.encode(), "fabric.yaml")
+        return resolve(validate(Intent, document), document, self.inventory).plans
+
+    def _lost(self, content: str, now: Mapping[str, Iterable[Deviation]]) -> dict[str, tuple[str, ...]]:
+        """What every node would come back from a reboot without."""
+        plans = self._plans(content)
+        kept: dict[tuple[int, Observation], tuple[str, ...]] = {}
+        found = {}
+        for node, seen in self.seen.items():
+            key = (id(plans[node]), seen)
+            if key not in kept:
+                wanted = platforms.realize(plans[node].state, plans[node].hardware).state
+                rows = lost(wanted, seen, {(one.port, one.key) for one in now.get(node, ())})
+                kept[key] = tuple(dict.fromkeys(f"{one.port} {one.title}".strip() for one in rows))
+            found[node] = kept[key]
+        return {node: settings for node, settings in found.items() if settings}
+
     def _compared(self, content: str) -> dict[str, tuple[Deviation, ...]] | None:
         try:
-            document = parse_yaml(content.encode(), "fabric.yaml")
-            plans = resolve(validate(Intent, document), document, self.inventory).plans
+            plans = self._plans(content)
         except InputError:
             return None
         cache: dict[tuple[int, int], tuple[Deviation, ...]] = {}
@@ -209,12 +239,14 @@ class _Fit:
         """Adds what most nodes of a role (or of a platform in it) have, key by key, where that helps."""
         for group in self._systematic(data):
             nodes = set(self._groups()[group])
-            own = leaves(wishes([one for one in self.ports if one.node in nodes]))
+            ports = [one for one in self.ports if one.node in nodes]
+            own = leaves(wishes(ports)) | leaves({"hosts": of_hosts(ports)})
             base = leaves({key: value for key, value in data.items() if key in ORDER[:-2]})
             base |= leaves(data["networks"].get(group.network, {}))
             for path, value in own.items():
                 if base.get(path) != value and path[0] != "rdma":
-                    where = group.where(self._groups())
+                    # What a host has once no network can set: such an override is for hosts by name.
+                    where = collapse(sorted(nodes)) if path[0] == "hosts" else group.where(self._groups())
                     data = self._better(data, _overriding(data, where, ".".join(path), value))
         return data
 

@@ -7,7 +7,7 @@ with what was observed. Nothing here needs to be complete for the result to be r
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -38,6 +38,8 @@ class Seen:
     host: bool
     speed_gbps: int
     settings: PortSettings
+    own: str = ""
+    """Node-wide settings that files of ours hold (fact OURS)."""
 
 
 def usual(values: Iterable[T | Absent]) -> T | None:
@@ -271,14 +273,77 @@ def _dcqcn(found: dict[str, Any], hosts: Sequence[Seen]) -> None:
         found["hosts"] = {"force_traffic_class": False}
 
 
+_WHOLE: Final = ("sysctl", "module_options", "limits", "environment")
+"""Keys of `hosts` that are maps of their own."""
+_FLAGS: Final = {
+    "nccl": ("NCCL_IB_TC", "NCCL_IB_SL", "NCCL_IB_HCA"),
+    "ucx": ("UCX_IB_TRAFFIC_CLASS", "UCX_IB_SL", "UCX_NET_DEVICES"),
+}
+"""Key of `hosts` -> variables that it gives from classes and ports (intent/job.py)."""
+
+
+def of_hosts(ports: Sequence[Seen]) -> dict[str, Any]:
+    """Keys of `hosts` that hold for whole nodes: what files of ours hold on more than half of the hosts.
+
+    Of other files nobody can tell what is meant. Whoever adopts begins by looking, hence no local check.
+    """
+    nodes: dict[str, list[Seen]] = defaultdict(list)
+    for one in ports:
+        if one.host:
+            nodes[one.node].append(one)
+    if not nodes:
+        return {}
+    found: dict[str, Any] = {"local_check": False}
+    lines = Counter(line for held in nodes.values() for line in _own_lines(held))
+    for line in sorted(line for line, number in lines.items() if number * 2 > len(nodes)):
+        setting, _, value = line.partition("=")
+        group, _, name = setting.partition(".")
+        if group == "modules":
+            found.setdefault(group, []).append(name)
+        elif group == "module_options":
+            _put(found, (group, *name.split(".", 1)), _plain(value))
+        elif group in _WHOLE:
+            _put(found, (group, name), _plain(value))
+    return found
+
+
+def _own_lines(ports: Sequence[Seen]) -> Iterator[str]:
+    """What one host's files hold; a kernel setting that all its ports have alike, once with `*`."""
+    names = [one.port.replace(".", "/") for one in ports]
+    lines = ports[0].own.splitlines()
+    starred: dict[str, set[str]] = defaultdict(set)
+    for line in lines:
+        for name in names:
+            if line.startswith("sysctl.") and f".{name}." in line:
+                starred[line.replace(f".{name}.", ".*.", 1)].add(line)
+    whole = {star: found for star, found in starred.items() if len(found) == len(names)}
+    yield from whole
+    yield from sorted(set(lines) - {line for found in whole.values() for line in found})
+
+
+def by_flag(flag: str, hosts: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with a flag (nccl, ucx) in place of the variables that it gives; as it is without them."""
+    environment = hosts.get("environment", {})
+    if not any(name in environment for name in _FLAGS[flag]):
+        return dict(hosts)
+    rest = {name: value for name, value in environment.items() if name not in _FLAGS[flag]}
+    found = {key: value for key, value in hosts.items() if key != "environment"} | {flag: True}
+    return found | ({"environment": rest} if rest else {})
+
+
+def _plain(value: str) -> str | int:
+    """A number as a number, where it would be written the same."""
+    return int(value) if value.isdecimal() and str(int(value)) == value else value
+
+
 # -- differences between two sets of wishes
 
 
 def leaves(data: Mapping[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
-    """Path -> value of everything in a nested map; lists and ramps mean something as a whole only."""
+    """Path -> value of everything in a nested map; lists, ramps and tables of hosts count as a whole."""
     found: dict[tuple[str, ...], Any] = {}
     for key, value in data.items():
-        if isinstance(value, Mapping) and value and "kmin" not in value:
+        if isinstance(value, Mapping) and value and "kmin" not in value and key not in _WHOLE:
             found |= leaves(value, (*path, str(key)))
         else:
             found[(*path, str(key))] = value

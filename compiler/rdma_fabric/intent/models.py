@@ -456,6 +456,8 @@ class Hosts(Model):
     """Kind of NIC -> firmware versions that its boards may have; only checked."""
     drivers: dict[Kind, Versions] = Field(default_factory=dict)
     """The same for the versions of their kernel drivers."""
+    local_check: Flag = True
+    """False: no files of the local check are put on hosts, and those that are there are left as they are."""
     force_traffic_class: Flag = True
     """Let the NIC mark all RoCE traffic with the RoCE class's DSCP where its driver can."""
     roce_class: str = ""

@@ -294,6 +294,8 @@ class Introduction:
     """Reads the answer to `ports`."""
 
 
+OURS: Final = "ours"
+"""Fact of an observation: node-wide settings that our files hold, a line GROUP.NAME=VALUE each."""
 INTRODUCE: Final = ("show version", "cat /etc/os-release")
 """What a node of unknown platform is asked, each as a command of its own."""
 

@@ -13,6 +13,7 @@ from rdma_fabric.platforms import _linux_boot as boot
 from rdma_fabric.platforms import _linux_job as job
 from rdma_fabric.platforms import _linux_links as links
 from rdma_fabric.platforms import _linux_names as names
+from rdma_fabric.platforms._contract import OURS
 from rdma_fabric.platforms._host_files import File, Section, files, sections
 from rdma_fabric.platforms._linux_boot import Setting
 from rdma_fabric.platforms._linux_mtu import Persistence, persistence
@@ -36,8 +37,6 @@ Flags = dict[str, Maybe[bool]]
 
 OWNER = "owner"
 """Facts "owner PATH": why a node-wide setting cannot be kept or read, for people."""
-OURS = "ours"
-"""Fact: node-wide settings that our files hold, a line GROUP.NAME=VALUE each."""
 
 
 def read(answer: str, hw: Hardware) -> Observation:

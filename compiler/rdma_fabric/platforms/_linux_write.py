@@ -10,9 +10,9 @@ from typing import Any, Final, TypeVar
 
 from rdma_fabric.platforms import _host_files as host
 from rdma_fabric.platforms import _linux_boot as boot
-from rdma_fabric.platforms._contract import Call, Change, Disturbance, Disturbs, Put, Step
+from rdma_fabric.platforms._contract import OURS, Call, Change, Disturbance, Disturbs, Put, Step
 from rdma_fabric.platforms._linux_names import NOT_SET, PATHS, UNSET, Paths
-from rdma_fabric.platforms._linux_read import OURS, OWNER, owned_lines
+from rdma_fabric.platforms._linux_read import OWNER, owned_lines
 from rdma_fabric.state import (
     UNKNOWN,
     UNMANAGED,

@@ -222,7 +222,7 @@ def artifacts(wanted: NodeState, hw: Hardware) -> Iterator[tuple[Platform, Artif
     for part in parts(hw):
         for artifact in part.artifacts(wanted, hw):
             yield part, artifact
-    for artifact in local.artifacts(probes(wanted, hw)):
+    for artifact in local.artifacts(_kept(wanted, hw)):
         yield parts(hw)[0], artifact
 
 
@@ -232,9 +232,14 @@ def probes(wanted: NodeState, hw: Hardware) -> tuple[Probe, ...]:
     return tuple(probe for part in hosts for probe in part.probes(wanted, hw))
 
 
+def _kept(wanted: NodeState, hw: Hardware) -> tuple[Probe, ...]:
+    """What the node's own check file asks; () where the intent wants none."""
+    return () if hw.option("local_check") == "off" else probes(wanted, hw)
+
+
 def local_check(wanted: NodeState, hw: Hardware) -> tuple[Put, ...]:
-    """The files of the local check; () where nothing of ours runs."""
-    return local.puts(probes(wanted, hw))
+    """The files of the local check; () where nothing of ours runs, or no such check is wanted."""
+    return local.puts(_kept(wanted, hw))
 
 
 def activation(files: Mapping[str, str], wanted: NodeState, hw: Hardware) -> tuple[Call, ...]:
@@ -244,7 +249,7 @@ def activation(files: Mapping[str, str], wanted: NodeState, hw: Hardware) -> tup
 
 def with_local_check(change: Change, seen: Observation, wanted: NodeState, hw: Hardware) -> Change:
     """The change, and the files of the local check where the node has others."""
-    return local.installed(change, seen, wanted, probes(wanted, hw))
+    return local.installed(change, seen, wanted, _kept(wanted, hw))
 
 
 def change(seen: Observation, wanted: NodeState, hw: Hardware) -> Change:

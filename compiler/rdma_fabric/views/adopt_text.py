@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from rdma_fabric.inventory.ranges import collapse
 from rdma_fabric.views.output import Output, count
 
 if TYPE_CHECKING:
@@ -38,10 +39,28 @@ def adopt_text(
             lines.append(
                 f"{out.paint(node, 'error')} {one.setting}: found {one.found}, the others {one.wanted}"
             )
+    for settings, nodes in _alike(adopted.lost).items():
+        lines.append(
+            f"{out.paint(collapse(nodes), 'warning')}: works as described, and comes back from a reboot with "
+            f"something else: {_some(settings)} (`fabric drift` tells what, `fabric apply` stores it)"
+        )
     if not adopted.deviants:
         lines.append("every node that was read is as the intent says")
     lines.append(f"written to {target}: read fabric.yaml, then run `fabric check {target} --live`")
     return "\n".join(lines)
+
+
+def _alike(lost: Mapping[str, tuple[str, ...]]) -> dict[tuple[str, ...], list[str]]:
+    """Settings -> the nodes that lose exactly these."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for node, settings in lost.items():
+        found.setdefault(settings, []).append(node)
+    return found
+
+
+def _some(settings: tuple[str, ...]) -> str:
+    more = f" and {len(settings) - 4} more" if len(settings) > 4 else ""
+    return ", ".join(settings[:4]) + more
 
 
 def adopt_json(
@@ -73,6 +92,7 @@ def adopt_json(
                 ]
                 for node, rows in adopted.deviants.items()
             },
+            "lost": {node: list(settings) for node, settings in adopted.lost.items()},
         },
         indent=1,
     )
