@@ -349,11 +349,8 @@ _DCB = [
 def _pause(port: str, more: tuple[str, ...] = ()) -> Callable[[str], str]:
     def show(span: str) -> str:
         head = f"Pause parameters for {port}:\nAutonegotiate:\toff\n"
-        return (
-            head
-            + f"{span}\t\toff\n{'TX:' if span == 'RX:' else 'RX:'}\t\toff"
-            + "".join(f"\n{label} off" for label in more)
-        )
+        assert span in ("RX:", "TX:")
+        return head + "RX:\t\toff\nTX:\t\toff" + "".join(f"\n{label} off" for label in more)
 
     return show
 

@@ -20,6 +20,7 @@ import pytest
 
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms import platform
+from rdma_fabric.platforms import probes as probes_of
 from rdma_fabric.platforms._contract import Change, Platform, Put
 from rdma_fabric.state import (
     UNKNOWN,
@@ -43,6 +44,7 @@ from tests.observe import page_samples as table
 from tests.observe.page_samples import ELSEWHERE, ERRORS, OTHERS, READS, Place, Read
 from tests.support import pages
 from tests.support.linux_box import Box
+from tests.support.local_check import Says
 
 UNREAD = "unknown"
 LINUX, MLX5, BNXT, IRDMA, GENERIC = map(
@@ -433,6 +435,85 @@ def test_every_error_of_the_pages_stands_for_an_answer() -> None:
 
 _NO_SAMPLE = {("nic_bnxt", "pause")}
 """Asked like mlx5's and read by irdma's reader; its own fixtures are in tests/observe/nic_bnxt."""
+
+
+# ---------------------------------------------------------------- the same by the host itself
+
+_DCB = ("pfc", "ets", "buffer", "app")
+_PROGRAMS: Mapping[tuple[str, str], str] = {
+    ("nic_mlx5", "qos"): "mlnx_qos -i eth0 -a",
+    **{("nic_mlx5", name): f"dcb -j {name} show dev eth0" for name in _DCB},
+    ("nic_mlx5", "dcbx"): "dcb dcbx show dev eth0",
+    ("nic_mlx5", "pause"): "ethtool -a eth0",
+    ("nic_irdma", "pause"): "ethtool -a ens8",
+    ("nic_mlx5", "verbs"): "ibv_devinfo -d mlx5_0",
+    ("nic_bnxt", "verbs"): "ibv_devinfo -d bnxt_re0",
+    ("nic_generic", "verbs"): "ibv_devinfo -d rxe0",
+}
+"""Who prints a sample on the host, where the local check reads it by patterns of its own."""
+_LOCAL = [one for one in READS if (one.part, one.section) in _PROGRAMS]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the local check says, by field; a table counts as one."""
+
+    wrong: Mapping[str, frozenset[str]]
+    unread: frozenset[str]
+    asked: frozenset[str]
+
+    @property
+    def right(self) -> frozenset[str]:
+        """Fields that are as wanted."""
+        return self.asked - self.unread - frozenset(self.wrong)
+
+
+def _judged(read: Read, wanted: PortState, text: str, folder: Path) -> Verdict:
+    host = HOSTS[read.part]
+    probes = tuple(
+        one
+        for one in probes_of(NodeState(ports=(wanted,)), host.hardware(read.options))
+        if (one.key == "nic.rdma_mtu") is (read.section == "verbs")
+    )
+    netdev = folder / f"sys/class/net/{host.port.name}"
+    netdev.mkdir(parents=True, exist_ok=True)
+    (netdev / "mtu").write_text("9000\n", "utf-8")
+    wrong, unread = Says({_PROGRAMS[read.part, read.section]: text}).rows(probes, folder)
+    found: dict[str, set[str]] = {}
+    for row in wrong:
+        found.setdefault(_table(row["key"]), set()).add(f"{row['setting']} {row['found']}")
+    return Verdict(
+        {key: frozenset(values) for key, values in found.items()},
+        frozenset(_table(row["key"]) for row in unread),
+        frozenset(_table(one.key) for one in probes),
+    )
+
+
+def _table(key: str) -> str:
+    return re.sub(r"classes\.(?:\d|\{at\})", "classes", key)
+
+
+@pytest.mark.parametrize("read", _LOCAL, ids=[one.name for one in _LOCAL])
+def test_the_local_check_reads_the_same(read: Read, printed: Mapping[Place, str], tmp_path: Path) -> None:
+    """What the parser reads is right to the local check; garbled, it is the same or could not be judged.
+
+    Not cut off: a program that was ended says so by its exit code, and is not believed.
+    """
+    text = _text(read, printed)
+    port = _observed(read, text).running.ports[0]
+    told = replace(port, settings=replace(port.settings, mtu=Mtu(ip=9000)))
+    whole = _judged(read, told, text, tmp_path)
+    assert whole.right and not whole.wrong and not whole.unread
+    for other in (*_columns(text), *_dropped_lines(text), *tuple(_other_spelling(text))[:-1]):
+        assert _judged(read, told, other, tmp_path).wrong == {}, other
+    wish = HOSTS[read.part].wanted(read.options).ports[0]
+    wanted = replace(wish, settings=replace(wish.settings, mtu=Mtu(ip=1500)))
+    whole = _judged(read, wanted, text, tmp_path)
+    for other in (*_other_words(text), *_OTHER_ERRORS):
+        if text not in other and other != _NOTHING.get(read.section):
+            found = _judged(read, wanted, other, tmp_path)
+            assert found.right <= (whole.right if read.section == "verbs" else frozenset()), other
+            assert all(whole.wrong.get(key) == value for key, value in found.wrong.items()), other
 
 
 # ---------------------------------------------------------------- samples that are read in ways of their own

@@ -421,7 +421,7 @@ def test_files(path: str, text: str, told: list[str], tmp_path: Path) -> None:
 
 
 PROGRAM_EDITS = (
-    ("ethtool -a eth0", "RX:\t\ton", "RX:\t\toff", ["eth0 global pause: on,off"]),
+    ("ethtool -a eth0", "RX:\t\ton", "RX:\t\toff", ["eth0 global pause: RX: on TX: off"]),
     ("ethtool --get-tunable eth0 pfc-prevention-tout", "100", "200", ["eth0 watchdog detect: 100"]),
     ("ibv_devinfo -d mlx5_7", "active_mtu:\t\t2048 (4)", "active_mtu:\t\t4096 (5)", ["eth0 RDMA MTU: 2048"]),
     ("mlx5_7", "tos 0", "tos 106", ["eth0 RDMA-CM ToS: 0"]),

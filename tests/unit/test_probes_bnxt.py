@@ -73,7 +73,7 @@ def test_a_blank_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong, unknown = judged(blank, monkeypatch)
     assert [row for row in wrong if "scheduler" not in row] == [
         "eth8 DSCP map: 26->0, 48->0",
-        "eth8 global pause: on,on",
+        "eth8 global pause: RX: on TX: on",
         "eth8 PFC priorities: none",
         "eth8 priority 3 queue: 0",
         "eth8 priority 6 queue: 0",

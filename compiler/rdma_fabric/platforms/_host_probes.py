@@ -38,6 +38,10 @@ LINK: Final = "link "
 """Facts "link PORT": the kernel's word for the state of a port's link (operstates.rst)."""
 ACCOUNT: Final = "account"
 """Fact of an observation: who asked; root where the login may become root."""
+DCB_DCBX: Final = r"(?:lld-managed|cee|ieee|static)"
+"""Words of `dcb dcbx show` after "host" (iproute2 dcb_dcbx.c)."""
+NO_DSCPS: Final = r'\A\s*\{\s*(?:\}|"(?:ethtype|default|stream_port|dgram_port|port|pcp)_prio":[^{}]*\})\s*\Z'
+"""`dcb -j app show` of a port without an entry for a DSCP; other text tells nothing of them."""
 RDMA_MTU: Final = ("nic.rdma_mtu", "RDMA MTU")
 """(key, title) of a value that nobody wishes by itself: it follows from the netdev MTU."""
 
@@ -87,8 +91,12 @@ def global_pause(port: PortHardware, settings: PortSettings) -> Iterator[Probe]:
     """802.3x pause, whatever the NIC: it is on when either side is."""
     wanted = settings.qos.global_pause
     if isinstance(wanted, bool):
-        accepted = ("on,on", "on,off", "off,on") if wanted else ("off,off",)
-        reading = Reading(r"^[RT]X:\s+(on|off)\s*$", ("ethtool", "-a", port.name))
+        sides = ("on", "off") if wanted else ("off",)
+        accepted = [
+            f"RX: {one} TX: {two}" for one in sides for two in sides if wanted is ("on" in (one, two))
+        ]
+        side = r"[ \t]+(?:on|off)[ \t]*"
+        reading = Reading(rf"^(RX:{side}\nTX:{side})$", ("ethtool", "-a", port.name))
         yield port_probe(port, "qos.global_pause", settings, accepted, reading)
 
 
@@ -152,7 +160,7 @@ def rdma_mtu(port: PortHardware, settings: PortSettings, bound: Mapping[int, int
         return ()
     least, size = reached[-1]
     key, title = RDMA_MTU
-    shown = Reading(r"^\s+active_mtu:\s+(\d+)", ("ibv_devinfo", "-d", "{device}"))
+    shown = Reading(r"^\s+active_mtu:\s+(\d+) \(\d\)\s*$", ("ibv_devinfo", "-d", "{device}"))
     netdev = Reading(r"^(\d+)$", path=f"/sys/class/net/{port.name}/mtu", none="none", steps=steps)
     readings = (shown, netdev) if port.rdma else (netdev,)
     told = f"the netdev MTU must be {least} or more"

@@ -79,21 +79,25 @@ class _Port:
         qos = self.qos
         if qos.trust in ("dscp", "pcp"):
             # The driver trusts DSCP exactly while there is an entry (Linux 6.1 mlx5e_dcbnl_ieee_setapp).
-            entry = self._dcb("app", r'"(dscp)_prio":\s*\[\s*\[', none="pcp", when=r"\A\s*\{")
-            yield self._probe("qos.trust", qos.trust, self._mlnx(r"^Priority trust state: (\w+)"), entry)
+            entry = self._dcb("app", r'"(dscp)_prio":\s*\[\s*\[', none="pcp", when=common.NO_DSCPS)
+            yield self._probe(
+                "qos.trust", qos.trust, self._mlnx(r"^Priority trust state: (dscp|pcp)\s*$"), entry
+            )
         if isinstance(qos.dscp_to_priority, tuple):
             # With trust pcp there is no map, and the probe of trust has told it.
             row = r"^\s+prio:(?P<value>\d) dscp:(?P<at>[\d,]+)"
-            listed = self._mlnx(row, none="no map", when=r"^Priority trust state: pcp")
+            listed = self._mlnx(row, none="no map", when=r"^Priority trust state: pcp\s*$")
             # Of the three kinds of entries those for TCP and UDP ports have numbers with more digits.
             pair = r"\[\s*(?P<at>\d{1,2})\s*,\s*(?P<value>[0-7])\s*[,\]]"
-            entries = self._dcb("app", pair, none="no map", when=r"\A\s*\{")
+            entries = self._dcb("app", pair, none="no map", when=common.NO_DSCPS)
             points = tuple(map(str, qos.dscp_to_priority))
             yield self._probe("qos.dscp_to_priority", points, listed, entries, how="table")
         if qos.dcbx in ("none", "firmware"):
             accept = ("OS", "host") if qos.dcbx == "none" else ("Firmware", "firmware")
-            mode = self._dcb("dcbx", r"\b(host)\b", none="firmware", when=r"\S")
-            yield self._probe("qos.dcbx", accept, self._mlnx(r"^DCBX mode: (\w+) controlled"), mode)
+            words = rf"{common.DCB_DCBX}(?: {common.DCB_DCBX})*\s*\Z"
+            mode = self._dcb("dcbx", rf"\A(host)(?: {words}|\s*\Z)", none="firmware", when=rf"\A{words}")
+            shown = self._mlnx(r"^DCBX mode: (OS|Firmware) controlled\s*$")
+            yield self._probe("qos.dcbx", accept, shown, mode)
 
     # -- what each priority is given
 
@@ -103,20 +107,20 @@ class _Port:
         if not isinstance(on, Absent):
             text = ",".join(map(str, on)) or "none"
             rows = self._mlnx(r"^\s+enabled((?:[ \t]+\d+){8})\s*$")
-            bits = self._dcb("pfc", r'"prio_pfc":\s*\[([^\]]*)\]')
+            bits = self._dcb("pfc", _eight("prio_pfc", "true|false"))
             yield self._probe("qos.pfc", text, rows, bits, how="bits")
         yield from self._each(
             "queue",
             lambda one: str(one.queue) if isinstance(one.queue, int) else "",
             self._mlnx(rf"^tc: (?P<value>\d){_PRIORITIES_OF_TC}"),
-            self._dcb("ets", r'"prio_tc":\s*\[([^\]]*)\]'),
+            self._dcb("ets", _eight("prio_tc", "[0-7]")),
         )
         queues = self._queues()
         yield from self._each(
             "share",
             _scheduler,
             self._mlnx(rf"^tc: \d (?:ratelimit: [^,]*, )?tsa: (?P<value>\w+){_PRIORITIES_OF_TC}"),
-            self._dcb("ets", r'"tc_tsa":\s*\[([^\]]*)\]', places=queues),
+            self._dcb("ets", _eight("tc_tsa", '"[a-z]+"'), places=queues),
         )
         yield from self._each(
             "share",
@@ -126,7 +130,7 @@ class _Port:
             self._mlnx(
                 rf"^tc: \d [^\n]*tsa: ets, bw: (?P<value>\d+)%{_PRIORITIES_OF_TC}", none="no TC has one"
             ),
-            self._dcb("ets", r'"tc_bw":\s*\[([^\]]*)\]', places=queues),
+            self._dcb("ets", _eight("tc_bw", r"\d{1,3}"), places=queues),
         )
         yield from self._each(
             "share",
@@ -137,7 +141,7 @@ class _Port:
             "group",
             lambda one: str(one.group) if isinstance(one.group, int) else "",
             self._mlnx(r"^\s+buffer((?:[ \t]+\d+){8})\s*$"),
-            self._dcb("buffer", r'"prio_buffer":\s*\[([^\]]*)\]'),
+            self._dcb("buffer", _eight("prio_buffer", "[0-7]")),
         )
 
         yield from self._buffers()
@@ -148,7 +152,7 @@ class _Port:
         if len(groups) != len(self.qos.classes):
             return
         sizes = r"^Receive buffer size \(bytes\):[ \t]*((?:\d+,){8})"
-        readings = (self._mlnx(sizes), self._dcb("buffer", r'"buffer_size":\s*\[([^\]]*)\]'))
+        readings = (self._mlnx(sizes), self._dcb("buffer", _eight("buffer_size", r"\d+")))
         yield from self._each(
             "headroom",
             lambda one: str(one.headroom.value) if isinstance(one.headroom, Amount) else "",
@@ -189,7 +193,9 @@ class _Port:
         yield from common.global_pause(self.port, self.settings)
         if isinstance(qos.cable_m, int):
             length = self._mlnx(r"^Cable len: (\d+)\s*$")
-            yield self._probe("qos.cable_m", qos.cable_m, length, self._dcb("pfc", r'"delay":\s*(\d+)'))
+            yield self._probe(
+                "qos.cable_m", qos.cable_m, length, self._dcb("pfc", r'"delay":\s*(\d+)\s*[,}]')
+            )
         if isinstance(qos.watchdog.detect_ms, int):
             argv = ("ethtool", "--get-tunable", self.port.name, "pfc-prevention-tout")
             reading = Reading(r"^pfc-prevention-tout:\s*(\d+)\s*$", argv)
@@ -227,6 +233,11 @@ class _Port:
             path = "/sys/class/infiniband/{device}/tc/1/traffic_class"
             reading = Reading(r"\AGlobal tclass=(\d+)\s*$", path=path, none="-1", when=r"\A\s*\Z")
             yield self._probe("marking.traffic_class", tos, reading)
+
+
+def _eight(name: str, item: str) -> str:
+    """A list of dcb's JSON with as many items as there are priorities."""
+    return rf'"{name}":\s*\[((?:\s*(?:{item})\s*,?){{8}})\]'
 
 
 def _scheduler(one: ClassState) -> str:
