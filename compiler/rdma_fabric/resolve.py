@@ -37,6 +37,7 @@ from rdma_fabric.inventory.selector import parse as parse_selector
 from rdma_fabric.inventory.subnets import Subnet, ib_classes, subnet, with_ipoib
 from rdma_fabric.inventory.types import End, Inventory, Node, Port
 from rdma_fabric.layers import Layer, Merged, make_layer, merge, remove, split_dotted
+from rdma_fabric.reach import NODE_WIDE, Idle, Reach, Spot
 from rdma_fabric.source import Document, load_yaml, validate
 from rdma_fabric.state import (
     UNMANAGED,
@@ -99,6 +100,8 @@ class Resolved:
     """Networks with transport infiniband."""
     managed: Mapping[str, Merged] = field(default_factory=dict)
     """The merge behind each subnet's wishes, for positions."""
+    idle: tuple[Idle, ...] = ()
+    """Wishes that nobody reads."""
 
     def where(self, *path: str | int) -> Position:
         """Where `path` of the intent file was written."""
@@ -171,6 +174,7 @@ class _Resolver:
     """A class was taken out of the intent and its settings are to be reset."""
     subnets: dict[str, Subnet] = field(default_factory=dict)
     managed: dict[str, Merged] = field(default_factory=dict)
+    reach: Reach = field(default_factory=Reach)
 
     def run(self) -> Resolved:
         aims = understand(self.changes, self.intent, self.inventory)
@@ -208,7 +212,16 @@ class _Resolver:
         if self.findings:
             raise InputError(self.findings)
         unused = tuple((rule.override, rule.position) for i, rule in enumerate(rules) if i not in self.used)
-        return Resolved(self.intent, self.inventory, plans, self.document, unused, self.subnets, self.managed)
+        return Resolved(
+            self.intent,
+            self.inventory,
+            plans,
+            self.document,
+            unused,
+            self.subnets,
+            self.managed,
+            self.reach.idle(),
+        )
 
     def _subnets(self) -> None:
         """InfiniBand networks; what a subnet manager does is wished for the network, not for a port."""
@@ -417,7 +430,9 @@ class _Resolver:
         overrides = [(i, rule) for i, rule in rules if not rule.selector.by_port]
         self.used.update(i for i, _ in overrides)
         top = (*self.tops[""], *(rule.layer for _, rule in overrides), *spec.layers)
-        system = self._wishes(top, [aim for aim in aimed if not aim.selector.by_port])
+        here = [aim for aim in aimed if not aim.selector.by_port]
+        system = self._wishes(top, here)
+        self.reach.note((*top, *_layers_of(here)), Spot(node.is_host))
         ports: dict[str, PortPlan] = {}
         for port in spec.ports.values():
             if port.network:
@@ -489,6 +504,9 @@ class _Resolver:
                 return None
             wishes, merged = found
             self._as_network(port.network, wishes, merged)
+            fabric = (port.name,) if wishes.rdma.transport == "infiniband" else ()
+            spot = Spot(node.is_host, wishes.rdma.transport, _nic(node, port, fabric), port.kind)
+            self.reach.note((*layers, *_layers_of(here)), spot)
             if node.is_host:
                 self._known_classes(wishes, merged)
             if ib is not None:
@@ -595,11 +613,6 @@ class _MergedDocument:
         return found if found.position and found.position.file == self.path else replace(found, excerpt="")
 
 
-NODE_WIDE = (
-    *("modules", "module_options", "sysctl", "limits", "services", "environment", "nccl", "ucx"),
-    "local_check",
-)
-"""Host settings that a node has once, not per port."""
 NETWORK_WIDE = "subnet_manager"
 """The key of a network that no node and no port can have of its own."""
 _LANE_KEYS = ("sl", "vl", "bandwidth", "weight", "scheduler")
@@ -625,6 +638,10 @@ def _subnet_wide(port: Wishes, whole: Wishes) -> Iterator[tuple[tuple[str, ...],
 
 def _or_none(value: object) -> object:
     return "none" if value is None else value
+
+
+def _layers_of(aims: Iterable[Aim]) -> Iterator[Layer]:
+    return (aim.layer for aim in aims if aim.layer is not None)
 
 
 def _is_set(data: Any, parts: Iterable[str]) -> bool:

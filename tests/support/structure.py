@@ -18,6 +18,7 @@ LAYERS = (
     "source",
     "state_dir",
     "layers",
+    "reach",
     "hardware",
     "thresholds",
     "state",

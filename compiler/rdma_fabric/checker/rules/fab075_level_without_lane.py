@@ -8,7 +8,7 @@ What it checks
 Why it breaks RDMA
     Traffic on a level without a class shares the lane of the lowest class, and one whose lane does not exist
     is dropped (lane 15). OpenSM folds lanes that a link does not have into those that it has: of 4 lanes,
-    lane 5 is lane 1 (osm_qos.c). Two classes on one level are one class. Arbitration knows lanes and no classes: a
+    lane 5 is lane 1 (osm_qos.c). Two classes on one level are one class. Arbitration knows lanes only: a
     lane in the high-priority table goes first with all that is on it, so that the strict class wins and
     takes the other one along.
     Source: doc/QoS_management_in_OpenSM.txt; InfiniBand Architecture Specification, volume 1, 7.6.6 and
