@@ -156,7 +156,6 @@ def _before() -> tuple[Any, Any]:
 QUIET = {
     "rdma.transport": "the network has it already",
     "rdma.mtu": "a smaller need, which everything meets",
-    "classes.*.weight": "the class has a bandwidth, which counts",
     "classes.*.lossless": "the class is so already",
     "classes.*.pcp": "trust is dscp",
     "dcqcn": "rules ask switch ports too whether it is on; off is what InfiniBand has",
