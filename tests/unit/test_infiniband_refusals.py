@@ -221,6 +221,18 @@ def test_engine_file_needs_its_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert status == 2 and "fabric.yaml:" in said, said
 
 
+def test_a_partition_of_a_file_without_hosts_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = INTENT.partition("  partitions:\n")[0]
+    folder = _fabric(tmp_path, f"{head}  partitions_file: partitions.conf\n")
+    rules = "Default=0x7fff, ipoib, mtu=5 : ALL=full, SELF=full ;\na=0x10 : ALL_SWITCHES=full, SELF ;\n"
+    (folder / "partitions.conf").write_text(rules, encoding="utf-8")
+    status, said = _check(folder, capsys)
+    line = head.count("\n") + 1
+    assert status == 0 and "partition a has no host" in said and f"fabric.yaml:{line}:" in said, said
+
+
 def test_no_fallback_alone_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, said = _check(_fabric(tmp_path, INTENT.replace("[updn]", "[no_fallback]")), capsys)
     assert status == 2 and "no_fallback is not a routing engine" in said and "fabric.yaml:" in said, said

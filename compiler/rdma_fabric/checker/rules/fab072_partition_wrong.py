@@ -123,9 +123,16 @@ def _mute(judged: Judged, subnet: Subnet) -> Iterator[Hit]:
                 message=f"partition {one.name} has no host: nobody can use it",
                 help="add its hosts (a selector, GUIDs, or ALL), or remove it",
                 severity=Severity.WARNING,
-                position=where(judged, subnet, "partitions", index_of(subnet, one.name), "members"),
+                position=where(judged, subnet, *_path(subnet, one)),
                 places=network(subnet),
             )
+
+
+def _path(subnet: Subnet, one: Partition) -> tuple[str | int, ...]:
+    """Where the members of a partition are said: in the intent, or in the file that it names."""
+    if subnet.manager.partitions_file:
+        return ("partitions_file",)
+    return ("partitions", index_of(subnet, one.name), "members")
 
 
 def _separate(apart: dict[str, frozenset[End]]) -> tuple[str, str] | None:
