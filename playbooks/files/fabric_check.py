@@ -26,6 +26,7 @@ FILE = "/etc/fabric/check.json"
 VERSION = 1
 ON = ("1", "true", "on")
 LISTED = 8
+GRACE_S = 0.2
 
 
 class Unread(Exception):
@@ -119,10 +120,9 @@ class Machine:
             kind = Absent if error.errno == errno.ENOENT else Unread
             return kind("%s: %s" % (argv[0], error.strerror))
         try:
-            out, err = process.communicate(timeout=max(0.1, self.deadline - time.time()))
+            out, err = process.communicate(timeout=max(0.1, self.deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+            end(process)
             return Unread("%s does not answer" % argv[0])
         if process.returncode:
             lines = [line.strip() for line in (err or out).decode("utf-8", "replace").split("\n")]
@@ -148,6 +148,16 @@ class Machine:
         paths = [one for pattern in path.split(" ") for one in sorted(glob.glob(self.at(pattern)))]
         texts = [(one, slurp(one, quiet=True).strip()) for one in paths]
         return "\n".join("%s=%s\n%s" % (one, text, text) for one, text in texts)
+
+
+def end(process):
+    """Kill a program that hangs, without waiting for one that cannot die: a driver may hold it."""
+    os.killpg(process.pid, signal.SIGKILL)
+    try:
+        process.communicate(timeout=GRACE_S)
+    except subprocess.TimeoutExpired:
+        process.stdout.close()
+        process.stderr.close()
 
 
 def slurp(path, quiet=False):
@@ -359,7 +369,7 @@ def main(argv=None):
     parser.add_argument("--timeout", type=float, default=5.0, help="seconds for all programs together")
     parser.add_argument("--root", default="/", help="another root folder, for tests")
     options = parser.parse_args(argv)
-    began = time.time()
+    began = time.monotonic()  # the clock of a host that just booted may jump
     machine = Machine(options.root, began + options.timeout)
     result = {"version": 1, "good": False, "checked": 0, "wrong": [], "unknown": [], "problem": ""}
     try:
@@ -369,11 +379,18 @@ def main(argv=None):
         result["wrong"], result["unknown"] = check(data["probes"], machine)
     except ValueError as error:
         result["problem"] = str(error)
+    except (AttributeError, LookupError, RecursionError, TypeError, re.error) as error:
+        result["problem"] = "%s is damaged (%s %s); `fabric apply` writes it anew" % (
+            options.file or FILE,
+            type(error).__name__,
+            error,
+        )
     status = 1 if result["wrong"] else 2 if result["unknown"] or result["problem"] else 0
     result["good"] = status == 0
-    result["seconds"] = round(time.time() - began, 3)
+    result["seconds"] = round(time.monotonic() - began, 3)
     out = json.dumps(result, sort_keys=True) if options.format == "json" else text(result)
-    sys.stdout.write(out + "\n")
+    encoding = sys.stdout.encoding or "ascii"
+    sys.stdout.write(out.encode(encoding, "backslashreplace").decode(encoding) + "\n")
     return status
 
 

@@ -18,7 +18,7 @@ or --offline its files alone, which count from the next boot on. A step that fai
 """
 
 # Hosts have pythons as old as 3.6, so newer idioms stay out.
-# ruff: noqa: D102, D103, PTH103, PTH104, PTH108, PTH110, PTH112, PTH114, PTH116, PTH117, PTH118, PTH120, PTH123, PTH211, RUF005, UP031
+# ruff: noqa: D102, D103, PTH103, PTH104, PTH108, PTH110, PTH112, PTH113, PTH114, PTH116, PTH117, PTH118, PTH120, PTH123, PTH211, RUF005, UP031
 
 import argparse
 import base64
@@ -46,6 +46,7 @@ BOOT_LINK = "/etc/systemd/system/sysinit.target.wants/fabric-recover.service"
 QOS = "/usr/local/sbin/fabric-qos"
 QOS_FILES = "/etc/fabric/qos"
 OUTPUT_LIMIT = 2000
+GRACE_S = 2
 GIVEN_UP = "given up before it began"
 AFTER_BOOT_S = 30
 AGAIN_S = (60, 300, 1800)
@@ -140,13 +141,17 @@ class Files:
         folder = os.path.dirname(self.at(path))
         os.makedirs(folder, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=".fabric-", dir=folder)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), mode)
-            if (uid, gid) != (os.geteuid(), os.getegid()):
-                os.fchown(file.fileno(), uid, gid)
-            os.fsync(file.fileno())
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fchmod(file.fileno(), mode)
+                if (uid, gid) != (os.geteuid(), os.getegid()):
+                    os.fchown(file.fileno(), uid, gid)
+                os.fsync(file.fileno())
+        except OSError:
+            os.unlink(name)
+            raise
         return name
 
     def replace(self, aside, path):
@@ -173,10 +178,23 @@ class Files:
         finally:
             os.close(handle)
 
+    def odd(self, path):
+        """What stands at the path where a file should; "" for a file or nothing.
+
+        A link is never ours: renaming over it would lose it, and no way back would know where it led.
+        """
+        at = self.at(path)
+        if os.path.islink(at):
+            return "a link"
+        return "no plain file" if os.path.exists(at) and not os.path.isfile(at) else ""
+
     def foreign(self, path):
-        """True for a file that exists without our mark in its first two lines."""
-        data = self.read(path)
-        return data is not None and not any(MARK.encode() in line for line in data.split(b"\n")[:2])
+        """Why what is at the path is somebody else's (no mark in its first lines); "" for ours or nothing."""
+        odd = self.odd(path)
+        data = None if odd else self.read(path)
+        if data is None or any(MARK.encode() in line for line in data.split(b"\n")[:2]):
+            return odd and "it is " + odd
+        return "no %r in its first lines" % MARK
 
 
 def ids(owner):
@@ -214,14 +232,25 @@ def run(argv, timeout, root):
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        end(process)
         return 124, "", "no answer within %s seconds" % timeout
     return process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
 
 
+def end(process):
+    """Kill a program that hangs, without waiting for one that cannot die: a driver may hold it."""
+    os.killpg(process.pid, signal.SIGKILL)
+    try:
+        process.communicate(timeout=GRACE_S)
+    except subprocess.TimeoutExpired:
+        process.stdout.close()
+        process.stderr.close()
+
+
 def words(text):
-    return " ".join(text.split())
+    """As sysctls compare: one blank between words, hexadecimal by its value."""
+    found = [str(int(one, 16)) if re.match("0[xX][0-9a-fA-F]+$", one) else one for one in text.split()]
+    return " ".join(found)
 
 
 # ------------------------------------------------------------------ one bundle
@@ -237,14 +266,30 @@ class Host:
 
     # -- state
 
+    def kept(self, name):
+        """One of our own records; None where there is none."""
+        path = STATE + "/" + name
+        data = self.files.read(path)
+        try:
+            return json.loads(data.decode("utf-8")) if data else None
+        except ValueError:
+            why = "%s cannot be understood: see what it says, then move it away" % path
+            raise Refused(why) from None
+
     @property
     def pending(self):
-        data = self.files.read(STATE + "/pending.json")
-        return json.loads(data.decode("utf-8")) if data else None
+        return self.kept("pending.json")
 
     def save(self, pending):
         self.folder()
         self.files.write(STATE + "/pending.json", json.dumps(pending).encode("utf-8"), 0o600)
+
+    def keep(self, pending):
+        """As `save`, amid a change."""
+        try:
+            self.save(pending)
+        except OSError as error:
+            raise Failed("keep the way back", 1, "", str(error)) from error
 
     def folder(self):
         path = self.files.at(STATE)
@@ -258,8 +303,7 @@ class Host:
 
     def last(self, run_name):
         """How an earlier change of this run ended; "" when it is not the last one."""
-        data = self.files.read(STATE + "/last.json")
-        found = json.loads(data.decode("utf-8")) if data else {}
+        found = self.kept("last.json") or {}
         return found.get("outcome", "") if found.get("run") == run_name else ""
 
     # -- lock
@@ -330,7 +374,7 @@ class Host:
         if not bundle["program"]:
             raise Refused("the bundle brings no program for its dead-man")
         if self.files.foreign(HERE):
-            raise Refused("%s is not ours" % HERE)
+            raise Refused("%s is not ours (%s)" % (HERE, self.files.foreign(HERE)))
         paths = set()
         for step in bundle["steps"]:
             if "put" not in step:
@@ -342,13 +386,16 @@ class Host:
             if "was" in step["put"]:
                 self.refuse_changed(step["put"])
                 continue
-            if self.files.foreign(path):
-                raise Refused("%s is not ours (no %r in its first lines)" % (path, MARK))
+            foreign = self.files.foreign(path)
+            if foreign:
+                raise Refused("%s is not ours (%s)" % (path, foreign))
             if text is not None and not any(MARK in line for line in text.split("\n")[:2]):
                 raise Refused("the bundle's %s lacks the mark %r" % (path, MARK))
 
     def refuse_changed(self, put):
         """A file that we share with others is written over the very text that it was made from."""
+        if self.files.odd(put["path"]):
+            raise Refused("%s is %s: write to where it leads" % (put["path"], self.files.odd(put["path"])))
         data = self.files.read(put["path"]) or b""
         now = hashlib.sha256(data.decode("utf-8", "replace").strip().encode("utf-8")).hexdigest()
         if now != put["was"] and self.differs(put):
@@ -394,7 +441,16 @@ class Host:
             raise Failed(" ".join(argv), status, out, err)
         if back and undo is not None:
             undo.insert(0, back)
+        self.took(argv)
         return True
+
+    def took(self, argv):
+        """Older sysctl(8) ends with 0 although the kernel refused the value; and a kernel may bend it."""
+        if argv[:2] == ["sysctl", "-w"] and len(argv) == 3:
+            key, _, value = argv[2].partition("=")
+            shown = self.sysctl(key)
+            if shown not in (None, words(value)):
+                raise Failed(" ".join(argv), 0, "", "the kernel did not take it: it shows %s" % shown)
 
     def inverse(self, argv):
         """The step back that only this host knows: a sysctl's value before, a unit that was not enabled."""
@@ -429,7 +485,9 @@ class Host:
         if pending and pending["run"] == name:
             if pending["phase"] == "committed":
                 return {"changed": False, "pending": True}
-            self.take_back(pending, "unfinished")
+            back = self.take_back(pending, "unfinished")
+            if back["pending"]:  # a new record would forget how things were
+                return dict(back, failed=unfinished(name), changed=False)
         if self.last(name) == GIVEN_UP:
             raise Refused("run %s was given up here before it began" % name)
         self.refuse_foreign(bundle)
@@ -450,29 +508,39 @@ class Host:
             "undo": [],
             "deadman": None,
         }
-        self.save(pending)
-        self.prepare(bundle["program"])
-        pending["deadman"] = self.arm(name, bundle["timer_s"])
-        self.save(pending)
+        try:
+            self.save(pending)
+        except OSError as error:  # no room for the way back: nothing was touched
+            self.drop_lock(name)
+            return {"changed": False, "failed": as_facts("keep the way back", error), "pending": False}
         done = []
         found = []
         try:
+            self.get_ready(bundle, pending)
             # What is found on the way is kept before the next step, so that a kill loses none of it.
             self.carry_out([step for step in steps if "put" in step], done, found)
             for step in steps:
                 if "call" in step:
                     pending["undo"] = found + bundle["undo"]
-                    self.save(pending)
+                    self.keep(pending)
                     self.carry_out([step], done, found)
             pending["undo"] = found + bundle["undo"]
+            self.keep(dict(pending, phase="committed"))
         except Failed as failed:
             if pending["undo"]:
                 pending["undo"] = found + bundle["undo"]
             back = self.take_back(pending, "a step failed")
             return {"changed": not back["undone"], "done": done, "failed": failed.facts, **back}
-        pending["phase"] = "committed"
-        self.save(pending)
         return {"changed": True, "done": done, "pending": True, "deadman": pending["deadman"]["by"]}
+
+    def get_ready(self, bundle, pending):
+        """The dead-man, before anything is written."""
+        try:
+            self.prepare(bundle["program"])
+            pending["deadman"] = self.arm(bundle["run"], bundle["timer_s"])
+        except OSError as error:
+            raise Failed("arm the dead-man", 1, "", str(error)) from error
+        self.keep(pending)
 
     # -- without a controller
 
@@ -484,6 +552,10 @@ class Host:
             return self.install_files(bundle, dry)
         if dry:
             return self.check(bundle)
+        pending = self.pending
+        if pending and (pending["run"], pending["phase"]) == (bundle["run"], "committed"):
+            # An earlier bundle, carried out as a whole and killed before it said so.
+            self.forget(pending, "confirmed")
         found = self.apply(bundle)
         if found.get("failed"):
             return found
@@ -604,8 +676,8 @@ class Host:
         if not problems:
             pending["images"] = later
             pending["phase"] = "files restored"
-            pending["deadman"] = self.arm(pending["run"], AFTER_BOOT_S, booting=True)
-            self.save(pending)
+        pending["deadman"] = self.arm(pending["run"], AFTER_BOOT_S, booting=True)
+        self.save(pending)
         return {"changed": True, "pending": True, "undone": False, "undo_problems": problems}
 
     # -- taking back
@@ -629,13 +701,16 @@ class Host:
         if any(step["call"]["argv"][:2] == ["systemctl", "disable"] for step in pending["undo"]):
             self.settle([UNITS])
         problems += self.call_back(late)
-        if problems:
+        try:
+            if not problems:
+                self.forget(pending, why)
+                return {"undone": True, "pending": False}
             # Kept for the next try; the dead-man has done what it could.
             pending["phase"] = "undo failed"
             self.save(pending)
-            return {"undone": False, "pending": True, "undo_problems": problems}
-        self.forget(pending, why)
-        return {"undone": True, "pending": False}
+        except OSError as error:
+            problems.append(as_facts("keep how it ended", error))
+        return {"undone": False, "pending": True, "undo_problems": problems}
 
     def restore(self, images):
         """Files as they were, and read anew; gives what went wrong."""
@@ -707,6 +782,10 @@ class Host:
 
 def as_facts(step, error):
     return {"step": step, "status": 1, "stdout": "", "stderr": str(error)}
+
+
+def unfinished(name):
+    return as_facts("take back what run %s began" % name, "not all of it could be: see undo_problems")
 
 
 def as_call(argv):
@@ -835,6 +914,8 @@ def main(argv=None):
         result.update(found)
     except Refused as refused:
         result["refused"] = str(refused)
+    except OSError as error:
+        result["failed"] = as_facts(options.what if options.what == "recover" else "begin", error)
     finally:
         if handle is not None:
             os.close(handle)

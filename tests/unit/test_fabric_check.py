@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import subprocess
 import sys
@@ -104,6 +105,11 @@ def test_help_is_told(host: Host) -> None:
         ("", "Expecting value"),
         ("[]", "is not a check file"),
         ('{"version": 2}', "is of version 2, not 1"),
+        ('{"version": 1}', "is damaged"),
+        ('{"version": 1, "scripts": {}, "probes": 7}', "is damaged"),
+        ('{"version": 1, "scripts": {}, "probes": [{"readings": []}]}', "is damaged"),
+        ('{"version": 1, "scripts": {}, "probes": ["x"]}', "is damaged"),
+        ("[" * 100_000, "is damaged"),
     ],
 )
 def test_without_a_check_file_nothing_can_be_judged(text: str | None, told: str, host: Host) -> None:
@@ -132,6 +138,26 @@ def test_programs_and_scripts(host: Host) -> None:
         "e": "sleep does not answer",
         "f": "no-such-tool: No such file or directory",
     }
+
+
+def test_a_program_that_cannot_die_is_not_waited_for(host: Host) -> None:
+    """A tool that a driver holds survives SIGKILL: a prolog must end all the same."""
+    host.wants(probe(readings=[{"argv": ["sh", "-c", "setsid sleep 20 & wait"], "pattern": "(.)"}]))
+    found = host.json("--timeout", "0.3")
+    assert found["unknown"][0]["why"] == "sh does not answer" and found["seconds"] < 10
+
+
+def test_a_terminal_of_few_letters(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.6 under LANG=C writes ASCII alone; an exception would end with the code of a bad host."""
+    host.wants(probe(readings=[{"argv": ["printf", "B\u00fcro"], "pattern": "^(.+)$"}], accept=["B\u00fcro"]))
+    written = io.BytesIO()
+    terminal = io.TextIOWrapper(written, encoding="ascii", errors="strict")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert module().main(["--root", str(host.root)]) == 0
+    host.wants(probe(readings=[{"argv": ["printf", "B\u00fcro"], "pattern": "^(.+)$"}]))
+    assert module().main(["--root", str(host.root)]) == 1
+    terminal.flush()
+    assert b"found B\\xfcro" in written.getvalue()
 
 
 def test_another_file(host: Host, tmp_path: Path) -> None:

@@ -470,27 +470,135 @@ def test_a_reboot_in_between_brings_the_files_back(host: Host) -> None:
     assert host.call("recover", "--boot")["changed"] is False
 
 
+# ---------------------------------------------------------------- files that are none, disks that are full
+
+
+def test_a_link_or_a_folder_at_our_path_is_somebody_elses(host: Host) -> None:
+    """A rename over a link loses it, and no way back knows where it led; also where it leads nowhere."""
+    path = host.path(CONF)
+    path.parent.mkdir(parents=True)
+    host.write("/etc/ours", f"{MARKED}new\n")
+    for target in ("/nowhere", str(host.path("/etc/ours"))):
+        path.symlink_to(target)
+        for mode in ("check", "apply"):
+            assert host.drive(simple(host), mode)["refused"] == f"{CONF} is not ours (it is a link)"
+        assert str(path.readlink()) == target
+        path.unlink()
+    path.mkdir()
+    assert host.drive(simple(host), "apply")["refused"] == f"{CONF} is not ours (it is no plain file)"
+    assert host.live() == "" and not host.path("/run/fabric.lock").exists()
+
+
+def test_a_shared_file_that_is_a_link_is_refused(host: Host) -> None:
+    host.write("/etc/real", "theirs=1\n")
+    host.path("/etc/shared").symlink_to(host.path("/etc/real"))
+    step = {"path": "/etc/shared", "text": "ours=1\n", "mode": 0o644, "owner": "root"}
+    step["was"] = hashlib.sha256(b"theirs=1").hexdigest()
+    assert "is a link" in host.drive(Change(), "apply", steps=[{"put": step}])["refused"]
+    assert host.path("/etc/shared").is_symlink()
+
+
+@pytest.mark.parametrize("blocked", ["/etc/systemd", "/usr/local", "/var/lib"])
+def test_where_no_dead_man_can_be_kept_nothing_begins(blocked: str, host: Host) -> None:
+    """A root file system that is full or read-only: said in the result, and the next run is not shut out."""
+    host.write(blocked, "a file where a folder must be\n")
+    for run in ("r1", "r2"):
+        found = host.drive(simple(host), "apply", run)
+        assert found["failed"]["stderr"] and not found["pending"] and not found["changed"]
+    assert host.live() == "" and not host.path(CONF).exists()
+    assert not host.path("/run/fabric.lock").exists()
+
+
+def test_a_record_that_is_cut_off_is_told(host: Host) -> None:
+    host.write("/var/lib/fabric/pending.json", '{"run": "r0", "ima')
+    assert "pending.json cannot be understood" in host.drive(simple(host), "apply")["refused"]
+    assert host.live() == ""
+
+
+def test_a_full_disk_leaves_no_scraps(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(MODULE.os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        MODULE.Files(str(host.root)).write(CONF, b"x")
+    assert list(host.path(CONF).parent.iterdir()) == []
+    found = host.drive(simple(host), "apply")
+    assert "No space left" in found["failed"]["stderr"] and host.live() == ""
+
+
+def test_what_a_run_could_not_take_back_is_not_forgotten_by_its_next_apply(host: Host) -> None:
+    """A new record would hold the half-written state as the one to go back to."""
+    host.write(CONF, f"{MARKED}before\n")
+    change = Change(commit=simple(host).commit, undo=(Call(("false",)),))
+    host.drive(change, "apply")
+    record = host.path("/var/lib/fabric/pending.json")
+    record.write_text(json.dumps({**json.loads(record.read_text()), "phase": "writing"}))
+    kept = json.loads(record.read_text())["images"]
+    found = host.drive(simple(host, "newer"), "apply")
+    assert found["failed"] and found["pending"] and found["undo_problems"][0]["step"] == "false"
+    assert json.loads(record.read_text())["images"] == kept and host.live() == "new"
+
+
+def test_files_that_a_boot_cannot_bring_back_are_tried_again(systemd: Host) -> None:
+    systemd.write(CONF, f"{MARKED}before\n")
+    systemd.drive(simple(systemd), "apply", timer=300)
+    folder = systemd.path(CONF).parent
+    shutil.rmtree(folder)
+    folder.write_text("in the way\n")
+    assert systemd.call("recover", "--boot")["undo_problems"]
+    assert "--on-active=30s --no-block" in systemd.live("called").splitlines()[-1]
+    folder.unlink()
+    assert systemd.call("recover", "--run", "r1")["undone"]
+    assert systemd.path(CONF).read_text() == f"{MARKED}before\n"
+
+
+def test_a_program_that_cannot_die_is_not_waited_for(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool that a driver holds survives SIGKILL; the way back must not hang on it."""
+    monkeypatch.setattr(MODULE, "GRACE_S", 0.1)
+    stuck = Call(("sh", "-c", "setsid sleep 20 & wait"), timeout_s=0.2)
+    began = time.monotonic()
+    found = host.drive(Change(commit=(Put(CONF, MARKED), stuck)), "apply")
+    assert found["failed"]["status"] == 124 and found["undone"] and time.monotonic() - began < 10
+
+
 # ---------------------------------------------------------------- what only the host knows
 
 
-def test_a_sysctl_is_compared_and_its_value_kept(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def sysctl(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A host whose sysctl(8) keeps values in files k-KEY, and whose kernel takes no value above 9."""
     tools = host.folder / "bin"
     tools.mkdir()
     script = (
         f"#!/bin/sh\ncd {host.folder}\n"
         'if [ "$1" = -n ]; then cat "k-$2" 2>/dev/null || exit 255; exit; fi\n'
-        'echo "$2" >> written; echo "${2#*=}" > "k-${2%%=*}"\n'
+        'echo "$2" >> written; case "${2#*=}" in ??*) exit 0;; esac; echo "${2#*=}" > "k-${2%%=*}"\n'
     )
     (tools / "sysctl").write_text(script)
     (tools / "sysctl").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     (host.folder / "k-net.a").write_text("4096\t1 2\n")
     (host.folder / "k-net.b").write_text("0\n")
-    change = Change(commit=(Call(("sysctl", "-w", "net.a=4096 1 2")), Call(("sysctl", "-w", "net.b=1"))))
-    found = host.drive(change, "apply")
+    return host
+
+
+def test_a_sysctl_is_compared_and_its_value_kept(sysctl: Host) -> None:
+    change = Change(
+        commit=(Call(("sysctl", "-w", "net.a=0x1000 1 2")), Call(("sysctl", "-w", "net.b=1"))),
+    )
+    found = sysctl.drive(change, "apply")
     assert found["done"] == ["call sysctl -w net.b=1"]
-    host.drive(change, "undo")
-    assert host.live("written").splitlines() == ["net.b=1", "net.b=0"]
+    sysctl.drive(change, "undo")
+    assert sysctl.live("written").splitlines() == ["net.b=1", "net.b=0"]
+
+
+def test_a_sysctl_that_the_kernel_does_not_take_is_a_failure(sysctl: Host) -> None:
+    """procps before 4 ends with 0 where the kernel refuses a value: an installation would call it done."""
+    change = Change(commit=(Put(CONF, MARKED), Call(("sysctl", "-w", "net.b=77"))))
+    found = install(sysctl, change)
+    assert found["failed"]["stderr"] == "the kernel did not take it: it shows 0" and found["undone"]
+    assert sysctl.live("k-net.b") == "0" and not sysctl.path(CONF).exists()
 
 
 def test_a_unit_that_was_enabled_by_us_is_disabled_again(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -590,6 +698,14 @@ def test_install_is_apply_and_confirm_in_one(host: Host) -> None:
         assert not host.path(left).exists()
     again = install(host, simple(host))
     assert (again["changed"], again.get("done", [])) == (False, [])
+
+
+def test_a_newer_bundle_after_an_installation_that_was_killed_before_it_said_so(host: Host) -> None:
+    host.drive(simple(host, "old bundle"), "apply", "install")
+    found = install(host, simple(host, "newer"))
+    assert found["changed"] and host.live() == "newer"
+    assert host.path(CONF).read_text() == f"{MARKED}newer\n"
+    assert not host.path("/var/lib/fabric/pending.json").exists()
 
 
 def test_install_takes_back_what_fails(host: Host) -> None:
