@@ -119,6 +119,19 @@ def test_every_question_answers_in_frames(tools: Path) -> None:
     assert "lo" in found["names"].text.split()
 
 
+@pytest.mark.parametrize("uid", ["0", "1000"])
+def test_tools_answer_in_one_language(uid: str, tools: Path, tmp_path: Path) -> None:
+    """nmcli's "(externally)" and sysctl's "No such file" are read; sudo brings the language back."""
+    for path in tools.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "id").write_text(f"#!/bin/sh\necho {uid}\n")
+    (tmp_path / "sudo").write_text('#!/bin/sh\nshift; LC_ALL=de_DE.UTF-8 exec "$@"\n')
+    (tmp_path / "uname").write_text('#!/bin/sh\necho "$LC_ALL"\n')
+    for path in tmp_path.iterdir():
+        path.chmod(0o755)
+    assert answers(tmp_path, HW, LC_ALL="de_DE.UTF-8")["kernel"].text == "C"
+
+
 def test_keys_of_many_ports_are_all_asked_for(tools: Path) -> None:
     keys = tuple((f"net.ipv4.conf.port{number:03d}.arp_ignore", "1") for number in range(90))
     found = answers(tools, replace(hardware(SystemState(sysctl=keys)), ports=()))

@@ -527,6 +527,73 @@ def test_the_port_that_carries_the_session(answer: str, option: str, left_alone:
         assert moves(found) == ["ip link set dev eth0 mtu 9000"]
 
 
+MARKED = "# managed by fabric: changes are overwritten; edit the intent instead\n"
+OUR_UNIT = Box(
+    files={"/etc/fabric/mtu.conf": f"{MARKED}eth0 9000\neth1 9000\n"},
+    enabled=("eth0", "eth1"),
+    links={"eth0": {"mtu": 4200}, "eth1": {"mtu": 9000}},
+)
+OUR_NETPLAN = Box(
+    files={
+        "/etc/netplan/50-x.yaml": "network:\n  ethernets:\n    eth0: {dhcp4: true}\n    eth1: {}\n",
+        "/etc/netplan/zz-fabric.yaml": f"{MARKED}network:\n  version: 2\n  ethernets:\n"
+        "    eth0:\n      mtu: 9000\n    eth1:\n      mtu: 9000\n",
+    },
+    links={"eth0": {"mtu": 4200}, "eth1": {"mtu": 9000}},
+)
+_NM = "[connection-fabric-{0}]\nmatch-device=interface-name:{0}\nethernet.mtu=9000\n"
+OUR_NM = Box(
+    files={"/etc/NetworkManager/conf.d/zz-fabric.conf": MARKED + _NM.format("eth0") + _NM.format("eth1")},
+    links={"eth0": {"mtu": 4200}, "eth1": {"mtu": 9000}},
+    parts={
+        "active": "systemd-networkd inactive disabled\nNetworkManager active enabled",
+        "networkmanager": "eth0 100 0\neth1 100 0",
+    },
+)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"session": "ssh\non eth0"},  # left alone: it carries our session
+        {"link eth0": ("", 1)},  # not there just now
+    ],
+)
+@pytest.mark.parametrize("box", [OUR_UNIT, OUR_NETPLAN, OUR_NM])
+def test_what_our_file_holds_of_a_port_that_is_left_alone_stays(box: Box, more: dict[str, Any]) -> None:
+    """A row less would be another MTU at the next boot, of a port that was said to be left alone."""
+    box = replace(box, parts={**box.parts, **more})
+    found = change(state(eth0=9000, eth1=4200), box)
+    assert [item.path for item in found.blocked] == ["ports.eth0.mtu.ip"]
+    after = replace(box.after(found, HW), parts={**box.parts, "session": ("", 3)}).observe(HW).stored
+    assert after is not None
+    assert {port.name: port.settings.mtu.ip for port in after.ports} == {"eth0": 9000, "eth1": 4200}
+
+
+@pytest.mark.parametrize("box", [OUR_UNIT, OUR_NETPLAN, OUR_NM])
+def test_an_mtu_that_nobody_asks_for_any_more_stays(box: Box) -> None:
+    after = box.after(change(state(eth1=4200), box), HW).observe(HW).stored
+    assert after is not None
+    assert {port.name: port.settings.mtu.ip for port in after.ports} == {"eth0": 9000, "eth1": 4200}
+
+
+def test_a_member_of_a_bond_loses_the_row_that_it_had_alone() -> None:
+    files = {"/etc/fabric/mtu.conf": f"{MARKED}eth0 9000\neth9 9000 eth8\nno row\n"}
+    (text,) = (
+        text
+        for path, text in puts(change(every(4200), replace(STACKED, files=files), STACK)).items()
+        if path == "/etc/fabric/mtu.conf"
+    )
+    rows = (text or "").splitlines()[1:]
+    assert "eth9 9000 eth8" in rows and not [row for row in rows if row.startswith("eth0 ")]
+
+
+def test_an_mtu_in_quotes_is_one_to_netplan() -> None:
+    late = {"/etc/netplan/zzz.yaml": 'network:\n  ethernets:\n    eth1: {mtu: "1500"}\n'}
+    found = change(state(eth1=4200), replace(OUR_NETPLAN, files={**OUR_NETPLAN.files, **late}))
+    assert found.reasons == (("ports.eth1.mtu.ip", "second owner: /etc/netplan/zzz.yaml: 1500"),)
+
+
 def test_the_session_blocks_no_other_port() -> None:
     found = change(state(eth0=9000, eth1=9000), Box(parts={"session": "ssh\non eth0"}))
     assert moves(found) == ["ip link set dev eth1 mtu 9000"]

@@ -48,9 +48,11 @@ DIALECT: Final = Dialect(driver="linux", errors="", status=True)
 
 _WITH_RIGHTS: Final = (
     # sysctl and the tools of NICs are in folders that an ordinary account does not search on Debian.
-    "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH; "
+    # The words of tools are read, and nmcli, sysctl and grep say them in the language of the account.
+    "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; LC_ALL=C; export PATH LC_ALL; "
     # netplan's files and RDMA-CM's configuration are root's; a push needs the same right to sudo.
-    'if [ "$(id -u)" != 0 ] && sudo -n true 2>/dev/null; then exec sudo -n sh -c "$1"; fi; eval "$1"'
+    'if [ "$(id -u)" != 0 ] && sudo -n true 2>/dev/null; '
+    'then exec sudo -n sh -c "LC_ALL=C; export LC_ALL; $1"; fi; eval "$1"'
 )
 """Runs its first argument, by sudo where an ordinary account may use it without a password."""
 

@@ -158,9 +158,24 @@ def netplan(port: PortHardware, host: Host) -> Persistence | None:
                 how = _netplan_claim(str(ident), one, port.name, mac, host)
                 if how:
                     claims[f"{kind}/{ident}"] = how
-                if isinstance(one.get("mtu"), int):
-                    values.setdefault(f"{kind}/{ident}", []).append((path, one["mtu"]))
+                if (value := _netplan_mtu(one)) is not None:
+                    values.setdefault(f"{kind}/{ident}", []).append((path, value))
     return _netplan_result(claims, values)
+
+
+def _netplan_mtu(one: Mapping[str, Any]) -> int | None:
+    """The MTU of a definition; netplan takes the number in quotes as well."""
+    text = str(one.get("mtu", ""))
+    return int(text) if re.fullmatch(r"\d+", text) else None
+
+
+def netplan_mtus(text: str) -> Iterator[tuple[str, int]]:
+    """(kind/id, bytes) of every definition of one file that has an MTU."""
+    for kind, table in (_network(File("", text)) or {}).items():
+        for ident, one in table.items() if isinstance(table, dict) else ():
+            value = _netplan_mtu(one) if isinstance(one, dict) else None
+            if value is not None:
+                yield f"{kind}/{ident}", value
 
 
 def _netplan_claim(ident: str, one: Mapping[str, Any], port: str, mac: str, host: Host) -> str:

@@ -7,7 +7,10 @@ owns the port, or a foreign file sets another value, nothing is written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
 
 from rdma_fabric.hardware import Hardware, PortHardware
 from rdma_fabric.platforms._host_files import Section, unit_link
@@ -20,6 +23,7 @@ from rdma_fabric.platforms._linux_managers import (
     claims,
     drop_in,
     from_link_file,
+    netplan_mtus,
     networkmanager_own,
 )
 from rdma_fabric.platforms._linux_names import PATHS
@@ -102,10 +106,56 @@ def _unit(port: PortHardware, host: Host) -> Maybe[int]:
     return int(found[port.name]) if port.name in found else from_link_file(port, host)
 
 
+OWN: Final = "own mtus"
+"""Fact: what our files hold, a `Row` a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One MTU in a file of ours: the writer, its name for the port (netplan: kind/id), bytes, port below."""
+
+    writer: str
+    place: str
+    mtu: int
+    below: str = ""
+
+    @property
+    def name(self) -> str:
+        """The port, or netplan's id for it."""
+        return self.place.rpartition("/")[2]
+
+    def text(self) -> str:
+        """As a line of the fact."""
+        return f"{self.writer} {self.place} {self.mtu} {self.below}".rstrip()
+
+
+def own_rows(parts: Mapping[str, Section], hw: Hardware) -> str:
+    """The fact `own mtus`; networkd has a file for every port, which nobody rewrites for another one."""
+    ours = {path: file.text or "" for path, file in Host(parts, hw).ours.items() if file.ours}
+    found = []
+    for line in ours.get(PATHS.mtu, "").splitlines():
+        words = line.split()
+        if len(words) in (2, 3) and words[1].isdigit():
+            found.append(Row("unit", words[0], int(words[1]), "".join(words[2:])))
+    pattern = r"^match-device=interface-name:(\S+)\nethernet\.mtu=(\d+)$"
+    for name, value in re.findall(pattern, ours.get(PATHS.networkmanager, ""), re.MULTILINE):
+        found.append(Row("networkmanager", name, int(value)))
+    for place, value in netplan_mtus(ours.get(PATHS.netplan, "")):
+        found.append(Row("netplan", place, value))
+    return "\n".join(row.text() for row in found)
+
+
+def rows_of(text: str) -> tuple[Row, ...]:
+    """From the fact."""
+    lines = (line.split() for line in text.splitlines())
+    return tuple(Row(words[0], words[1], int(words[2]), "".join(words[3:])) for words in lines)
+
+
 def clash(plans: Iterable[tuple[str, int]]) -> set[str]:
     """Places that serve several ports with different wishes: none of them can be written."""
     found: dict[str, int] = {}
     return {place for place, mtu in plans if found.setdefault(place, mtu) != mtu}
 
 
-__all__ = ["DEFAULT_MTU", "NETPLAN_KINDS", "Persistence", "clash", "drop_in", "persistence"]
+__all__ = ["DEFAULT_MTU", "NETPLAN_KINDS", "OWN", "Persistence", "Row", "clash", "drop_in", "own_rows"]
+__all__ += ["persistence", "rows_of"]

@@ -16,7 +16,7 @@ from rdma_fabric.platforms import _linux_names as names
 from rdma_fabric.platforms._contract import OURS
 from rdma_fabric.platforms._host_files import File, Section, files, sections
 from rdma_fabric.platforms._linux_boot import Setting
-from rdma_fabric.platforms._linux_mtu import Persistence, persistence
+from rdma_fabric.platforms._linux_mtu import OWN, Persistence, own_rows, persistence
 from rdma_fabric.platforms._linux_names import AGENTS, NOT_SET, PATHS, UNSET, Paths, sysctl_keys
 from rdma_fabric.platforms._shared import digest
 from rdma_fabric.state import (
@@ -477,6 +477,8 @@ def _port_facts(
             parts.get(f"link {port.name}", Section()), parts.get(f"below {port.name}", Section())
         )
         found[f"{links.NETDEV}{port.name}"] = one.text()
+    if own := own_rows(parts, hw):
+        found[OWN] = own
     carried = links.session(parts.get("session", Section()))
     return {**found, links.SESSION: carried} if carried else found
 

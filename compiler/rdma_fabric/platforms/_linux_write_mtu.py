@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -13,6 +13,7 @@ from rdma_fabric.platforms import _linux_mtu as mtu
 from rdma_fabric.platforms._contract import Call, Change, Disturbance, Disturbs, Put, Step
 from rdma_fabric.platforms._linux_links import Link
 from rdma_fabric.platforms._linux_managers import Persistence
+from rdma_fabric.platforms._linux_mtu import Row
 from rdma_fabric.platforms._linux_names import PATHS
 from rdma_fabric.platforms._linux_write import Context
 from rdma_fabric.state import Absent, Difference, Mtu, NodeState, Observation, PortSettings
@@ -55,10 +56,13 @@ def members_of(wanted: NodeState, hw: Hardware) -> dict[str, str]:
 
 
 def netplan_rows(
-    rows: Iterable[tuple[str, int]], plans: Mapping[str, Persistence]
+    rows: Iterable[tuple[str, int]], plans: Mapping[str, Persistence], stay: Iterable[Row] = ()
 ) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
     """Netplan's kind ("ethernets") -> its (id, bytes), sorted; one definition may serve several ports."""
     found: dict[str, dict[str, int]] = {}
+    for row in stay:
+        if row.writer == "netplan":
+            found.setdefault(row.place.partition("/")[0], {})[row.name] = row.mtu
     for port, value in rows:
         kind, _, ident = plans[port].place.partition("/")
         found.setdefault(kind, {})[ident] = value
@@ -251,31 +255,44 @@ class MtuChange:
             writer: tuple((name, value) for name, value in rows if self.plans[name].writer == writer)
             for writer in ("netplan", "networkd", "networkmanager", "unit")
         }
+        stay = self._stay({name for name, _ in rows})
         used = {self.plans[self.members.get(name, name)].writer for name in changed}
         if "netplan" in used:
-            context = Context(netplan=netplan_rows(by["netplan"], self.plans))
+            context = Context(netplan=netplan_rows(by["netplan"], self.plans, stay))
             steps.append(host.put(PATHS.netplan, "linux/netplan.yaml.j2", context, 0o600))
             steps.append(Call(("netplan", "generate")))
         if "networkd" in used:
             places = sorted({(self.plans[name].place, value) for name, value in by["networkd"]})
             steps += [networkd_file(place, value) for place, value in places]
         if "networkmanager" in used:
-            context = Context(networkmanager=by["networkmanager"])
+            left = tuple((row.name, row.mtu) for row in stay if row.writer == "networkmanager")
+            context = Context(networkmanager=(*by["networkmanager"], *left))
             steps.append(host.put(PATHS.networkmanager, "linux/networkmanager.conf.j2", context))
             steps.append(RELOAD_NETWORKMANAGER)
         if used & {"unit", "networkd"}:
             # networkd reads its files when it starts: until then our unit serves a reloaded driver too.
-            steps += self._unit([row for row in rows if self.plans[row[0]].writer in ("unit", "networkd")])
+            mine = [row for row in rows if self.plans[row[0]].writer in ("unit", "networkd")]
+            steps += self._unit(mine, [row for row in stay if row.writer == "unit"])
         return steps
 
-    def _unit(self, rows: Iterable[tuple[str, int]]) -> list[Put | Call]:
-        context = Context(unit=unit_rows(rows, self.hw))
+    def _stay(self, written: Container[str]) -> tuple[Row, ...]:
+        """What our files hold of ports that are left alone, or that nobody asks for any more."""
+        places = {self.plans[name].place for name in self.plans if name in written}
+        return tuple(
+            row
+            for row in mtu.rows_of(dict(self.seen.facts).get(mtu.OWN, ""))
+            if row.name not in written and row.name not in self.members and row.place not in places
+        )
+
+    def _unit(self, rows: Iterable[tuple[str, int]], stay: Iterable[Row]) -> list[Put | Call]:
+        wanted = unit_rows(rows, self.hw)
+        context = Context(unit=(*wanted, *((row.name, row.mtu, row.below) for row in stay)))
         return [
             host.put(PATHS.mtu_program, "linux/fabric-mtu.sh.j2", context, 0o755),
             host.put(PATHS.mtu_unit, "linux/fabric-mtu@.service.j2", context),
             host.put(PATHS.mtu, "linux/mtu.conf.j2", context),
             host.RELOAD_UNITS,
-            *(host.enable("fabric-mtu", name)[1] for name, _, _ in context.unit),
+            *(host.enable("fabric-mtu", name)[1] for name, _, _ in wanted),
         ]
 
 
