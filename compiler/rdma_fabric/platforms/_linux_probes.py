@@ -134,12 +134,14 @@ def _variable(name: str, value: str) -> Probe:
     """What the next login gets: a file of others that wins over ours, else ours."""
     own = PATHS.nccl if name.startswith("NCCL_") else PATHS.profile
     others = " ".join(PLACES if own == PATHS.nccl else _AFTER_OURS)
-    assigned = rf"^[ \t]*(?:export[ \t]+)?{name}=(.*)$"
+    # In any quotes, and with a comment behind it, as drift reads it.
+    assigned = rf"""^[ \t]*(?:export[ \t]+)?{name}=["']?(.*?)["']?[ \t]*(?:[ \t]#.*)?$"""
     readings = (Reading(assigned, path=others), Reading(assigned, path=own, none="not set"))
     values = {value}
     if value.isdigit():  # of a ToS byte the two ECN bits do not count
         values = {number for number in map(str, range(256)) if meant(name, number) == value} or values
-    words = tuple(dict.fromkeys(text for one in (value, *sorted(values)) for text in (one, shlex.quote(one))))
+    texts = (text for one in (value, *sorted(values)) for text in (one, shlex.quote(one).strip("'")))
+    words = tuple(dict.fromkeys(texts))
     key = f"environment.{name}"
     return Probe("", key, f"environment {name}", value, words, readings, "last")
 
