@@ -474,6 +474,23 @@ def test_a_later_file_of_others_blocks_what_it_sets(path: str, row: str, wish: s
     assert dict(found.reasons)[f"system.{wish}"].startswith(f"second owner: {path}{where} sets it to ")
 
 
+@pytest.mark.parametrize(("name", "sure"), [("zzz", False), ("a", True)])
+def test_options_that_go_on_in_the_next_line_are_not_understood(name: str, sure: bool) -> None:
+    """The question shows the first line only; what stands in the next one may be the very option."""
+    path = f"/etc/modprobe.d/{name}.conf"
+    box = with_file(path, "options mlx5_core \\", "  prof_sel=3", marked=False)
+    wish = SystemState(module_options=(("mlx5_core.prof_sel", "2"),))
+    found = change(wish, box, hardware(wish))
+    why = f"{path}:1 goes on in its next line, which is not read: make it one line"
+    assert found.reasons == (("system.module_options.mlx5_core.prof_sel", why),)
+    assert puts(found) == {}
+    # Behind it our own line counts.
+    both = with_file("/etc/modprobe.d/zz-fabric.conf", "options mlx5_core prof_sel=2", box=box)
+    seen = both.observe(hardware(wish)).stored
+    assert seen is not None
+    assert dict(seen.system.module_options)["mlx5_core.prof_sel"] == ("2" if sure else UNKNOWN)
+
+
 def test_a_foreign_file_at_our_path_blocks_its_settings() -> None:
     box = with_file("/etc/nccl.conf", "NCCL_DEBUG=INFO", marked=False)
     wish = SystemState(environment=(("NCCL_IB_TC", "106"),), limits=(("memlock", "unlimited"),))

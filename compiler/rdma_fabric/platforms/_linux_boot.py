@@ -185,6 +185,13 @@ class Modules:
     options: Mapping[str, Setting]
     """"module.parameter" -> the last value; the kernel takes the last of several."""
 
+    split: Mapping[str, Setting] = field(default_factory=dict)
+    """Module -> the last line of its options that goes on in the next one, which is not read."""
+
+    def hidden(self, key: str) -> Setting | None:
+        """A line that may set the option where nobody reads it, and no later one does."""
+        return None if key in self.options else self.split.get(key.partition(".")[0])
+
     def at_boot(self, name: str) -> bool:
         """True when systemd-modules-load loads it: it leaves out what modprobe.d denies."""
         return name in self.listed and name not in self.denied
@@ -199,8 +206,15 @@ def modules(load: Lines, probe: Lines, kernel: str = "") -> Modules:
     }
     denied: dict[str, Setting] = {}
     options: dict[str, Setting] = {}
+    split: dict[str, Setting] = {}
     for path, number, text in probe.rows:
         words = text.split()
+        if words[:1] == ["options"] and len(words) > 2 and text.endswith("\\"):
+            # modprobe.d(5): the line goes on. What stood before it may count no more.
+            module = under(words[1])
+            split[module] = Setting("", path, number)
+            options = {key: one for key, one in options.items() if not key.startswith(f"{module}.")}
+            continue
         if words[:1] == ["blacklist"] and len(words) == 2:
             denied[under(words[1])] = Setting("blacklist", path, number)
         elif words[:1] == ["install"] and re.search(r"(^|/)(true|false)$", " ".join(words[2:3])):
@@ -214,7 +228,7 @@ def modules(load: Lines, probe: Lines, kernel: str = "") -> Modules:
         elif sign and "." in name:
             module, _, key = name.partition(".")
             options.update(_options(under(module), [f"{key}={value}"], COMMAND_LINE, 0))
-    return Modules(listed, denied, options)
+    return Modules(listed, denied, options, split)
 
 
 def _options(module: str, words: Iterable[str], path: str, number: int) -> Iterator[tuple[str, Setting]]:

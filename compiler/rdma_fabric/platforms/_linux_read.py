@@ -178,7 +178,8 @@ class Node:
         for key in sorted({*names.asked(self.hw, "module_options"), *own}):
             one = self.boot_modules.options.get(key)
             stored = NOT_SET if one is None else one.value
-            kept[key] = UNKNOWN if found.unread or not found.asked else stored
+            unread = found.unread or not found.asked or self.boot_modules.hidden(key)
+            kept[key] = UNKNOWN if unread else stored
             loaded = key.partition(".")[0] in self.loaded
             live[key] = shown.get(key, UNKNOWN) if loaded or not self.loaded else kept[key]
         return live, kept
@@ -279,6 +280,9 @@ class Node:
                 found[f"modules.{name}"] = f"second owner: {denied.place} keeps it from being loaded"
         for key in self.owned("module_options"):
             _other(found, f"module_options.{key}", self.boot_modules.options.get(key), PATHS.modprobe)
+            if hidden := self.boot_modules.hidden(key):
+                text = f"{hidden.place} goes on in its next line, which is not read: make it one line"
+                found[f"module_options.{key}"] = text
             module = key.partition(".")[0]
             if module in self.loaded and f"{key}=" not in self.section("options").text:
                 found[f"module_options.{key}"] = f"{module} is loaded and shows no parameter of that name"
