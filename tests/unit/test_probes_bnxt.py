@@ -30,7 +30,7 @@ def judged(
     wanted = PLATFORM.realize(node(wish), hw).state
     (put, _) = local.puts(PLATFORM.probes(wanted, hw))
     data = json.loads(put.text or "")
-    machine = module().Machine(str(bench.sys), time.time() + 60)
+    machine = module().Machine(str(bench.sys), time.monotonic() + 60)
     machine.scripts = data["scripts"]
     wrong, unknown = module().check(data["probes"], machine)
     names = module().name
