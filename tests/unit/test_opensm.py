@@ -38,7 +38,7 @@ NodeRecord dump:
 """
 """saquery NR of the same."""
 WHOLE = "0x0002c90300000021 0x000c 0x000f\n\n0x0002c90300000100 0x0008 0x0008\n\n"
-TOOLS = ("awk", "cat", "date", "echo", "grep", "mkdir", "mv", "rm", "sed", "sh", "sort", "stat")
+TOOLS = ("awk", "cat", "date", "echo", "grep", "mkdir", "mv", "rm", "sed", "sh", "sort", "stat", "tr")
 
 
 class Box:
