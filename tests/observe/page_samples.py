@@ -56,7 +56,7 @@ class Read:
 # ---------------------------------------------------------------- mlnx_qos
 
 _POINTS = {26: 3, 48: 6}
-_MAP = [_POINTS.get(point, 0) for point in range(64)]
+MAP = [_POINTS.get(point, 0) for point in range(64)]
 
 
 def _spread(name: str, values: list[Any]) -> dict[str, Any]:
@@ -127,7 +127,7 @@ _MLNX_QOS: dict[str, Any] = {
 }
 _MLNX_QOS_WHOLE: dict[str, Any] = {
     **_MLNX_QOS,
-    "qos.dscp_to_priority": _MAP,
+    "qos.dscp_to_priority": MAP,
     **_shares("50 0 0 50 0 0 s 0", None),
     **_spread("queue", list(range(8))),
 }
@@ -307,7 +307,7 @@ _DCB = [
     *_of_dcb(
         "nic_bnxt",
         "not applicable",
-        found={"qos.trust": "dscp", "qos.dscp_to_priority": _MAP},
+        found={"qos.trust": "dscp", "qos.dscp_to_priority": MAP},
         notes=(),
     ),
     *_of_dcb("nic_irdma", "not applicable", found=_ENTRIES, notes=("61 DSCPs have no entry",)),
@@ -489,12 +489,12 @@ _MARKING = [
 # ---------------------------------------------------------------- niccli and bnxt's files
 
 GET_QOS = (BNXT, "IEEE 8021QAZ ETS Configuration TLV:")
-_VENDOR_MAP = [{26: 3, 48: 7}.get(point, 0) for point in range(64)]
+VENDOR_MAP = [{26: 3, 48: 7}.get(point, 0) for point in range(64)]
 _NICCLI: dict[str, Any] = {
     **_pfc(3),
     **_spread("queue", [0, 0, 0, 1, 0, 0, 0, 2]),
     **_shares("50 50 50 50 50 50 50 s", "not applicable"),
-    "qos.dscp_to_priority": _VENDOR_MAP,
+    "qos.dscp_to_priority": VENDOR_MAP,
     "marking.parameters.rp_roce_prio": "3",
 }
 _BNXT = [

@@ -516,6 +516,123 @@ def test_the_local_check_reads_the_same(read: Read, printed: Mapping[Place, str]
             assert all(whole.wrong.get(key) == value for key, value in found.wrong.items()), other
 
 
+_SCRIPTED: Mapping[tuple[str, str], Mapping[str, str]] = {
+    ("nic_bnxt", "qos"): {
+        "PFC": "0,0,0,1,0,0,0,0",
+        "PRIO_TC": "0,0,0,1,0,0,0,2",
+        "TSA": "ets,ets,ets,ets,ets,ets,ets,strict",
+        "TCBW": "50,50,50,50,50,50,50,0",
+        "ROCE": "3",
+        "DSCP2PRIO": ",".join(map(str, table.VENDOR_MAP)),
+        "ENTRIES": "dscp",
+    },
+    **{(part, "pfc"): {"PFC": "0,0,0,1,0,0,0,0"} for part in ("nic_bnxt", "nic_irdma")},
+    **{
+        (part, "ets"): {
+            "PRIO_TC": "0,1,2,3,4,5,6,7",
+            "TSA": "ets,ets,ets,ets,ets,ets,strict,ets",
+            "TCBW": "50,0,0,50,0,0,0,0",
+        }
+        for part in ("nic_bnxt", "nic_irdma")
+    },
+    ("nic_irdma", "flags"): {"LLDP": "off"},
+    ("nic_irdma", "app"): {"TRUST": "dscp"},
+    ("nic_bnxt", "app"): {"ENTRIES": "dscp", "DSCP2PRIO": ",".join(map(str, table.MAP)), "ROCE": "none"},
+    ("nic_bnxt", "cc"): {
+        "VLAN0": "off",
+        "MARK": "1",
+        "MODE": "1",
+        "ROCE_DSCP": "26",
+        "CNP_PRIO": "6",
+        "CNP_DSCP": "48",
+        "CC_rp_g": "8",
+        "CC_rp_init_cr": "200",
+    },
+}
+"""What the scripts of the local check print of a sample, as lines "KEY VALUE"; a table by priority."""
+_VARIANTS = ("PFC enabled: none", "dgram-port-prio")
+"""They say something else; the parser is tested with them."""
+_BY_SCRIPT = [one for one in READS if (one.part, one.section) in _SCRIPTED and one.place[1] not in _VARIANTS]
+_STUB = """#!/bin/sh
+case "$*" in
+"pfc show dev "*) [ ! -f {0}/qos ] ;;
+"-N app show dev "*) cat {0}/app ;;
+"-j "*) cat {0}/$2 ;;
+"--dev "*" qos --ets --show") cat {0}/qos ;;
+"--show-priv-flags "*) cat {0}/flags ;;
+*) exit 1 ;;
+esac
+"""
+
+
+def _printed_lines(read: Read, text: str, folder: Path) -> dict[str, str]:
+    """What the script of the local check says where the tools print this text."""
+    host, said = HOSTS[read.part], folder / "said"
+    said.mkdir(exist_ok=True)
+    for tool in ("dcb", "niccli", "ethtool"):
+        (folder / tool).write_text(_STUB.format(said), "utf-8")
+        (folder / tool).chmod(0o755)
+    if read.section == "cc" and text:
+        files, _, applied = text.partition("\napply\n")
+        place = folder / "sys/kernel/config/bnxt_re/bnxt_re0/ports/1/cc"
+        place.mkdir(parents=True, exist_ok=True)
+        for row in (*files.split("\n"), f"apply={applied}"):
+            name, _, value = row.partition("=")
+            (place / name).write_text(f"{value if name != 'apply' else applied}\n", "utf-8")
+    elif text:
+        (said / read.section).write_text(f"{text}\n", "utf-8")
+    wanted, hw = host.wanted(read.options), host.hardware(read.options)
+    readings = [one for probe in probes_of(wanted, hw) for one in probe.readings]
+    reading = next(one for one in readings if "read_port" in one.script)
+    words = {"{bdf}": host.port.bdf, "{device}": host.port.rdma}
+    done = subprocess.run(
+        ["sh", "-c", reading.script, "sh", *(words.get(word, word) for word in reading.argv)],
+        env={"PATH": f"{folder}:/usr/bin:/bin", "FABRIC_SYSROOT": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    rows = (line.partition(" ") for line in done.stdout.splitlines())
+    return {key: value for key, _, value in rows}
+
+
+def _plain_apps(text: str) -> str:
+    """The page's entries as `dcb -N app show` has them, which shells read more easily than JSON."""
+    if not text.startswith('{"dscp_prio":'):
+        return text
+    rows = (
+        f"{name.replace('_', '-')} {' '.join(f'{entry[0]}:{entry[1]}' for entry in entries)} "
+        for name, entries in json.loads(text).items()
+    )
+    return "\n".join(rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("read", _BY_SCRIPT, ids=[one.name for one in _BY_SCRIPT])
+def test_the_hosts_script_reads_the_same(read: Read, printed: Mapping[Place, str], tmp_path: Path) -> None:
+    """The shell that a host is given for its own check, and that its program writes by."""
+    text, right = _text(read, printed), _SCRIPTED[read.part, read.section]
+    text = _plain_apps(text) if read.section == "app" else text
+    whole = _printed_lines(read, text, tmp_path)
+    assert {key: whole.get(key) for key in right} == dict(right)
+    columns, others = (
+        tuple(_columns(text)),
+        (*_OTHER_ERRORS, *_other_words(text), *tuple(_dropped_lines(text))[::7]),
+    )
+    if read.section == "cc":
+        # A file of the kernel's: it is read as a whole or not at all.
+        others = ()
+    for other in (*others, *columns[:: len(columns) // 9 or 1]):
+        if not other and read.section == "app":
+            continue  # a port without entries
+        found = _printed_lines(read, other, tmp_path)
+        told = {key: value for key, value in found.items() if key in right}
+        assert told.items() <= right.items(), other
+    if read.section == "cc":
+        (tmp_path / "sys/kernel/config/bnxt_re/bnxt_re0/ports/1/cc/apply").unlink()
+        assert not set(_printed_lines(read, "", tmp_path)) & set(right)
+
+
 # ---------------------------------------------------------------- samples that are read in ways of their own
 
 
