@@ -445,7 +445,7 @@ class Host:
         return True
 
     def took(self, argv):
-        """Older sysctl(8) ends with 0 although the kernel refused the value; and a kernel may bend it."""
+        """What the kernel shows counts, not what sysctl(8) ends with: a kernel may bend a value."""
         if argv[:2] == ["sysctl", "-w"] and len(argv) == 3:
             key, _, value = argv[2].partition("=")
             shown = self.sysctl(key)

@@ -594,7 +594,7 @@ def test_a_sysctl_is_compared_and_its_value_kept(sysctl: Host) -> None:
 
 
 def test_a_sysctl_that_the_kernel_does_not_take_is_a_failure(sysctl: Host) -> None:
-    """procps before 4 ends with 0 where the kernel refuses a value: an installation would call it done."""
+    """A sysctl(8) that says it is done is not believed: the kernel shows another value."""
     change = Change(commit=(Put(CONF, MARKED), Call(("sysctl", "-w", "net.b=77"))))
     found = install(sysctl, change)
     assert found["failed"]["stderr"] == "the kernel did not take it: it shows 0" and found["undone"]
