@@ -503,7 +503,7 @@ class _Resolver:
             if found is None:
                 return None
             wishes, merged = found
-            self._as_network(port.network, wishes, merged)
+            self._as_network(node, port.network, wishes, merged)
             fabric = (port.name,) if wishes.rdma.transport == "infiniband" else ()
             spot = Spot(node.is_host, wishes.rdma.transport, _nic(node, port, fabric), port.kind)
             self.reach.note((*layers, *_layers_of(here)), spot)
@@ -516,12 +516,14 @@ class _Resolver:
             ).plan()
         return self.settings[key]
 
-    def _as_network(self, network: str, wishes: Wishes, merged: Merged) -> None:
+    def _as_network(self, node: Node, network: str, wishes: Wishes, merged: Merged) -> None:
         """What a subnet has once: a port that wishes it otherwise would not get it."""
         found = self._wishes(self.tops[network])
         if found is None:
             return
         for path, wish, whole in _subnet_wide(wishes, found[0]):
+            if path == ("rdma", "transport") and not node.is_host:
+                continue  # no switch can do both transports: FAB020 tells it
             position = merged.position(path) or self.document.position(())
             message = (
                 f"{'.'.join(path)} holds for a whole network, not for a port: "
