@@ -179,7 +179,9 @@ def _whole(text: str) -> bool:
         if words and words[0] in ("*", "RO", "*RO"):
             words = words[1:]
         prose = line.startswith(("The '*' shows", "The 'RO' shows"))
-        if words and not prose and (len(words) < 4 or not re.fullmatch(r"[A-Z]\w+", words[0])):
+        # Columns are 20 wide, and a longer word touches the next one: NAME  DEFAULT(0)DEFAULT(0)DEFAULT(0)
+        cells = re.findall(r"[^\s()]*\(\d+\)|[^\s()]+", " ".join(words[1:]))
+        if words and not prose and (len(cells) < 3 or not re.fullmatch(r"[A-Z]\w+", words[0])):
             return False
     return "Failed to query" not in text
 
