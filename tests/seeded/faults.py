@@ -1310,3 +1310,23 @@ def _(scene: Scene) -> Expect:
     node = scene.switch()
     scene.seen[node]["notes"] = ["session of admin is pending"]
     return at(node, settings="remark", severity=NOTE)
+
+
+# ---------------------------------------------------------------- wishes that nobody reads
+
+
+@kind("host settings on a switch", "inventory", alone=True)
+def _(scene: Scene) -> Expect:
+    scene.fabric.node_set(scene.switch(), "hosts.nccl", True)
+    return at("", settings="hosts.nccl", severity=WARNING)
+
+
+@kind("weight beside a bandwidth", "intent", alone=True)
+def _(scene: Scene) -> Expect:
+    classes = scene.fabric.intent["classes"]
+    names = [name for name, one in classes.items() if "bandwidth" in one and "weight" not in one]
+    if not names:
+        raise NoPlace
+    name = scene.rng.choice(names)
+    classes[name]["weight"] = 80
+    return at(*_everywhere(scene), settings=f"weight of class {name}", severity=WARNING)
