@@ -264,6 +264,18 @@ def test_what_a_reboot_changes_is_told_and_no_deviation(tmp_path: Path) -> None:
     assert adopted.deviants == {} and adopted.lost == {"gpu03": (f"{port.name} mtu",)}
 
 
+def test_a_line_in_a_file_that_is_no_value_of_the_intent_voids_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        globals(), "_own_files", lambda system: "sysctl.Not A Key=1" if system.modules else ""
+    )
+    adopted, _ = _adopt(ROOT / "inventory/demo", tmp_path)
+    assert "Not A Key" not in adopted.intent and adopted.deviants == {}
+    (tmp_path / "fabric.yaml").write_text(adopted.intent, "utf-8")
+    assert load(tmp_path).plans
+
+
 def test_settings_of_whole_hosts(tmp_path: Path) -> None:
     """Two hosts of eight have another value: deviants; what our file holds on most is the intent."""
     folder = ROOT / "inventory/demo"

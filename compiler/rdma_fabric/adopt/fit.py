@@ -130,10 +130,10 @@ class _Fit:
             else:
                 for network, own in found.items():
                     networks[network] |= {key: own[key]} if key in own else {}
-        whole = of_hosts(self.ports)
-        if whole:
-            data["hosts"] = data.get("hosts", {}) | whole
-        return data | {"networks": networks}
+        data |= {"networks": networks}
+        more = data | {"hosts": data.get("hosts", {}) | of_hosts(self.ports)}
+        # What a file on a host holds need not be a value of the intent.
+        return data if self._score(more) is None else more
 
     def _rdma(self) -> dict[str, Any]:
         """The largest RDMA MTU that the hosts' usual MTU carries."""
